@@ -19,7 +19,7 @@ from auth.core.settings import Settings
 from auth.web import audit, edge, error_handlers, html, limits
 from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
-from auth.web.routes import LARGEST_BODY
+from auth.web.declarations import LARGEST_BODY
 
 HOUSE = (service, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin, dev_inbox)
 

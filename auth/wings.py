@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from auth.core.settings import Settings
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from sql import Database
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pyotp
 from psycopg2.extras import execute_values, register_uuid
 
 from auth.core.factors import totp
-from auth.core.tokens.keys import SEALING, Sealer, derive
+from auth.core.tokens.derived_keys import SEALING, Sealer, derive
 from bench import load
 from bench.people import People
 

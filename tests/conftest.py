@@ -51,8 +51,8 @@ from app import create_app
 from auth.core import logs, settings
 from auth.core.settings import kept_secrets
 from auth.core.settings.constants import statement_constants
-from auth.core.tokens.keys import SEALING, derive, key_id
-from auth.delivery import messages
+from auth.core.tokens.derived_keys import SEALING, derive, key_id
+from auth.delivery import rendering
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web import edge
 from auth.web.application import Application
@@ -125,7 +125,7 @@ def _compiled_once() -> Iterator[None]:
     """Compile routes and the templates of mails once, and not for each application and deliverer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Application, "url_rule_class", KeptRule)
-        patch.setattr(messages, "ImmutableSandboxedEnvironment", mail_environment)
+        patch.setattr(rendering, "ImmutableSandboxedEnvironment", mail_environment)
         yield
 
 

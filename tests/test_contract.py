@@ -14,7 +14,7 @@ from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Response
 
 from auth import __version__
-from auth.web.routes import route_of
+from auth.web.declarations import route_of
 from tests.support.contract import OPENAPI, check, description, parts, resolved, routes
 
 CONTRACT = description()

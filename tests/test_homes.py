@@ -62,8 +62,8 @@ def read(source: str) -> str:
 
 def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provider_verified():
     of_operators = {"auth/domain/admin/messages.py", "auth/api/admin.py"}
-    assert with_call("lock_user_by_email") - of_operators == {"auth/domain/sign_in/identities.py"}
-    (asked,) = re.findall("by_email = (.+)", read("auth/domain/sign_in/identities.py"))
+    assert with_call("lock_user_by_email") - of_operators == {"auth/domain/sign_in/external_identities.py"}
+    (asked,) = re.findall("by_email = (.+)", read("auth/domain/sign_in/external_identities.py"))
     assert asked == "user is None and identity.is_proved"
 
 
@@ -153,7 +153,7 @@ READING = {
     "auth/domain/account/changes.py": "writes what the user sends",
     "auth/domain/admin/users.py": "writes what the administrator sends, and compares it",
     "auth/operator/commands/hooks.py": "the event of a hook",
-    "auth/console/user.py": "shows it",
+    "auth/console/user_page.py": "shows it",
     "auth/domain/links/spending.py": "writes what the sign-up sent",
     "auth/openid/claims.py": "the claims of the scope profile",
     "auth/pages/profile.py": "the name that the user may change",
@@ -182,8 +182,8 @@ CONNECTING = {
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
     "auth/delivery/senders/smtp.py": "the operator's mail server",
-    "auth/delivery/senders/http.py": "by bounded_http; hooks, webhooks and Twilio",
-    "auth/operator/doctor/addresses.py": "the operator's doctor",
+    "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
+    "auth/operator/doctor/public_url.py": "the operator's doctor",
     "auth/operator/doctor/database.py": "the operator's doctor",
     "auth/operator/backups/rehearsals.py": "a service on this machine",
 }
@@ -196,7 +196,7 @@ def test_only_named_files_import_what_connects_to_other_machines():
 
 # Who knows the signatures of Standard Webhooks.
 SIGNING = {
-    "auth/delivery/senders/http.py": "signs what hooks and webhooks are sent",
+    "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
     "auth/operator/commands/webhooks.py": "verifies what it is sent",
 }
 
@@ -204,12 +204,12 @@ SIGNING = {
 def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
     assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
     posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
-    assert posting == {"auth/webhooks/events.py", "auth/hooks/calls.py"}
+    assert posting == {"auth/webhooks/events.py", "auth/hooks/http_hooks.py"}
 
 
 # What waits for a provider or a hook.
 _FOREIGN = re.compile(
-    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(http\.(call|post|in_turn)|hooks\.ask|before_user_created\.ask)"
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|about_refresh|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(r"(\w+\.)*(transaction|act)\(\)")

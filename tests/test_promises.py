@@ -158,7 +158,7 @@ def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
 # Times in Python that happen to be as long as a promised one.
 AS_LONG = {
     "auth/delivery/deliverer.py": "how often it cleans up, and how long a target is called slow",
-    "auth/delivery/messages.py": "the width of a picture",
+    "auth/delivery/rendering.py": "the width of a picture",
     "auth/core/files.py": "abandoned temporary files",
     "auth/core/keys/rotation.py": "clocks that differ",
     "auth/operator/doctor/delivery.py": "a unit",
@@ -167,7 +167,7 @@ AS_LONG = {
     "auth/web/html/problems.py": "a status",
     "auth/core/providers/client.py": "the secret that Apple asks for",
     "auth/core/providers/id_tokens.py": "the keys of providers",
-    "auth/delivery/senders/http.py": "a status",
+    "auth/delivery/senders/http_post.py": "a status",
     "auth/delivery/senders/sender.py": "the length of a reason",
     "auth/core/settings/__init__.py": "defaults and bounds of settings",
     "auth/domain/sign_in/arrivals.py": "a cookie",

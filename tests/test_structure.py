@@ -24,8 +24,8 @@ from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.openid.api import openid
 from auth.web import limits
 from auth.web.counts import KINDS
+from auth.web.declarations import Refusal, SignIn, route_of
 from auth.web.errors import ERRORS
-from auth.web.routes import Refusal, SignIn, route_of
 from sql import schema
 from tests.conftest import clear_settings
 from tests.support.contract import OPENAPI

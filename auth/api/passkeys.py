@@ -2,7 +2,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.domain.account import passkeys
 from auth.domain.sessions.token_response import token_response
-from auth.domain.sign_in.passkeys import begin_sign_in, sign_in
+from auth.domain.sign_in.assertions import begin_sign_in, sign_in
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey

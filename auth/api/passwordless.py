@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth.domain.links.requests import request_message, send_reauthentication_code
+from auth.domain.links.message_requests import request_message, send_reauthentication_code
 from auth.web import Level, dialect, guard, schemas
 from auth.web.input import read_body
 from auth.web.limits import limited

@@ -12,15 +12,15 @@ from auth.domain.account import identities
 from auth.domain.sessions import issuing
 from auth.domain.sessions.issuing import Issue
 from auth.domain.sessions.token_response import Session, exchange, token_response
-from auth.domain.sign_in import api_keys
-from auth.domain.sign_in.identities import sign_in_with_id_token
+from auth.domain.sign_in import api_key_tokens
+from auth.domain.sign_in.external_identities import sign_in_with_id_token
 from auth.domain.sign_in.passwords import queued, sign_in_with_password
 from auth.web import answered_by, audit, g, guard, limits, schemas
 from auth.web.context import latchkey
+from auth.web.declarations import Level, asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
 from auth.web.limits import limited
-from auth.web.routes import Level, asks_more, audited, counted, takes_tokens
 from sql import queries
 
 log = structlog.get_logger()
@@ -127,7 +127,7 @@ def _exchange_code() -> Response:
 @limited("exchange_api_key")
 @audited("sign_in_refused", sign_in="api_key")
 def _by_api_key() -> Response:
-    return jsonify(api_keys.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
+    return jsonify(api_key_tokens.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
 
 
 def _refuse_web3() -> Response:

@@ -3,14 +3,14 @@ from flask import Blueprint, Response, jsonify
 from auth.domain.account import removal
 from auth.domain.account.changes import change_user, delete_caller
 from auth.domain.sessions.token_response import token_response
-from auth.domain.sign_in import api_keys, passkeys
+from auth.domain.sign_in import api_key_tokens, assertions
 from auth.domain.sign_in.reauthentication import record_reauthentication
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
+from auth.web.declarations import Level, asks_more, audited, counted, takes_metadata
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import count_too, limited
-from auth.web.routes import Level, asks_more, audited, counted, takes_metadata
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
@@ -20,7 +20,7 @@ blueprint = Blueprint("user", __name__)
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
     if g.key_caller:
-        return JsonResponse(guard.admit(api_keys.user_of(g.key_caller)).user_object)
+        return JsonResponse(guard.admit(api_key_tokens.user_of(g.key_caller)).user_object)
     row = guard.admit(queries.select_user(latchkey.db, **guard.caller()))
     return JsonResponse(row.user_object)
 
@@ -74,6 +74,6 @@ def confirm_reauthentication() -> Response:
     known = guard.live_caller()
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
-        moment, session = passkeys.prove(body, for_client=True)
+        moment, session = assertions.prove(body, for_client=True)
         return token_response(session, message="Reauthenticated", timestamp=moment)
     return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def init_lists(lists: "Lists", settings: Settings) -> None:
-    from auth.api_keys import page
+    from auth.api_keys import pages
 
-    lists.pages.append(page.blueprint)
+    lists.pages.append(pages.blueprint)
     if settings.api_keys:
         from auth.api_keys import console
 
-        lists.tabs["api_keys"] = page.shown_keys
+        lists.tabs["api_keys"] = pages.shown_keys
         lists.sections.append(console.blueprint)
         lists.user_tabs["api_keys"] = console.keys_of
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from flask import Blueprint
 
-from auth.api_keys.page import states
+from auth.api_keys.pages import states
 from auth.core.text.labels import quoted
 from auth.domain.account import api_keys
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.admin.acts import Act, Subject, serve
-from auth.web.html.admin.users import changeable_user
+from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
 

@@ -17,15 +17,26 @@ def init_app(app: "Flask") -> None:
         message_preview,
         messages,
         overview,
-        user,
         user_acts,
+        user_page,
         users,
         webhooks,
     )
     from auth.web.context import EXTENSION
     from auth.web.html.admin import access
 
-    sections = (overview, user, user_acts, users, bulk, export, audit, webhooks, messages, message_preview)
+    sections = (
+        overview,
+        user_page,
+        user_acts,
+        users,
+        bulk,
+        export,
+        audit,
+        webhooks,
+        messages,
+        message_preview,
+    )
     console = Blueprint("console", __name__, template_folder="templates")
     for section in (*(each.blueprint for each in sections), *app.extensions[EXTENSION].lists.sections):
         console.register_blueprint(section)

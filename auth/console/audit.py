@@ -11,7 +11,14 @@ from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.page import MOST, Filters, console_page, first_page, page_after, whole_address
+from auth.web.html.admin.console_page import (
+    MOST,
+    Filters,
+    console_page,
+    first_page,
+    page_after,
+    whole_address,
+)
 from auth.web.input import read_query
 from sql import queries
 

@@ -18,7 +18,7 @@ from auth.web.fields import is_uuid
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
-from auth.web.html.admin.page import console_page, counted
+from auth.web.html.admin.console_page import console_page, counted
 from auth.web.html.page import to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query

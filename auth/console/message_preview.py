@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response
 
 from auth.core.text.catalogues import DEFAULT
-from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import Message
 from auth.domain.history import timeline
@@ -14,7 +14,7 @@ from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.page import console_page
+from auth.web.html.admin.console_page import console_page
 from auth.web.html.page import message_frame
 from auth.web.input import read_query
 

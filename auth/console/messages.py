@@ -12,7 +12,7 @@ from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.page import Filters, console_page, page_of, place_of, whole_address
+from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web.input import read_query
 from sql import queries
 

@@ -13,7 +13,7 @@ from auth.core.settings import name_of
 from auth.core.settings.listing import DEFAULT, Listed, listed
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.page import console_page
+from auth.web.html.admin.console_page import console_page
 from sql import queries
 
 blueprint = Blueprint("overview", __name__)

@@ -11,14 +11,14 @@ from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.domain.account import factors, passkeys
 from auth.domain.admin import messages, users
-from auth.domain.links.requests import request_message
+from auth.domain.links.message_requests import request_message
 from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
-from auth.web.html.admin.page import counted, device
-from auth.web.html.admin.users import changeable_user
+from auth.web.html.admin.console_page import counted, device
+from auth.web.html.admin.subjects import changeable_user
 from auth.web.html.page import to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input

@@ -15,7 +15,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import told
-from auth.web.html.admin.page import console_page, device, pretty
+from auth.web.html.admin.console_page import console_page, device, pretty
 from auth.web.html.page import provider
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery

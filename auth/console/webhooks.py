@@ -17,7 +17,7 @@ from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.page import Filters, console_page, counted, page_of, place_of, pretty
+from auth.web.html.admin.console_page import Filters, console_page, counted, page_of, place_of, pretty
 from auth.web.html.page import to_own
 from auth.web.input import check, read_query
 from auth.web.schemas import Input

@@ -12,9 +12,9 @@ import structlog
 
 from auth.core.promises import FIRST_PAUSE, LONGEST_PAUSE
 from auth.core.settings import Settings
-from auth.core.tokens.keys import CannotOpen, Sealer, UnknownKey
+from auth.core.tokens.derived_keys import CannotOpen, Sealer, UnknownKey
 from auth.delivery import dev_inbox
-from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 

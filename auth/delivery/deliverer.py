@@ -16,10 +16,10 @@ import structlog
 
 from auth.core import promises
 from auth.core.settings import Settings
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
-from auth.delivery.messages import load_templates
+from auth.delivery.rendering import load_templates
 from auth.delivery.senders.sender import EVENT_CHANNEL, Sender, one_line
 from sql import Database, queries
 from sql.notifications import Notifications

@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.core.addresses import is_email
-from auth.core.tokens.keys import CannotOpen, Sealer
+from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders.sender import Message
 from sql import Database, queries
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from auth.core.keys import resealing
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from sql import Database, queries
 
 BATCH = 500  # rows per transaction: requests must not wait long for its locks

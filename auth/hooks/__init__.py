@@ -4,7 +4,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders.sender import Sender
 from sql import Database
 
@@ -23,7 +23,7 @@ def init_domain(lists: "Lists", settings: Settings) -> None:
 
 def senders(settings: Settings, db: Database | None, _sealer: Sealer | None) -> dict[str, Sender]:
     """Return the senders of mail and SMS that are hooks, by channel."""
-    from auth.hooks.messages import HookSender
+    from auth.hooks.message_hooks import HookSender
 
     hooks = {"email": settings.hook("send_email"), "sms": settings.hook("send_sms")}
     return {channel: HookSender(hook, settings, db) for channel, hook in hooks.items() if hook}

@@ -13,9 +13,9 @@ import psycopg2
 
 from auth.core.tokens.access_tokens import SERVICE_ROLES
 from auth.domain.sessions.issuing import OWN_CLAIMS
-from auth.hooks import calls as hooks
-from auth.hooks import http
-from auth.hooks.http import Hook, HookFailed, HookRefused
+from auth.hooks import http_hooks as hooks
+from auth.hooks import turns
+from auth.hooks.turns import Hook, HookFailed, HookRefused
 from auth.web import audit
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
@@ -43,8 +43,8 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
     try:
         if found.function:
             run = functools.partial(_run_function, found.name, found.function, event)
-            return http.in_turn(found, claims["sub"], run)
-        return checked(found.name, claims, http.call(found, event, claims["sub"]))
+            return turns.in_turn(found, claims["sub"], run)
+        return checked(found.name, claims, turns.call(found, event, claims["sub"]))
     except (HookRefused, HookFailed) as error:
         raise as_api_error(error) from error
 
@@ -52,7 +52,7 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
 def event_of(hook: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
-    return {"metadata": http.metadata(hook), **members}
+    return {"metadata": turns.metadata(hook), **members}
 
 
 def _run_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from auth.hooks import http
-from auth.hooks.http import Hook, HookFailed, HookRefused
+from auth.hooks import turns
+from auth.hooks.turns import Hook, HookFailed, HookRefused
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 
@@ -11,7 +11,7 @@ from auth.web.error_handlers import as_api_error
 def ask(hook: Hook, id: str, **about: Any) -> None:
     """Ask about a user. Raises `ApiError` if the hook refuses or fails."""
     try:
-        http.call(hook, event_of(hook, id, **about))
+        turns.call(hook, event_of(hook, id, **about))
     except (HookRefused, HookFailed) as error:
         raise as_api_error(error) from error
 
@@ -27,7 +27,7 @@ def event_of(
 ) -> dict[str, Any]:
     """Return the request to the hook."""
     provider = provider or ("email" if email else "phone" if phone else None)
-    metadata = http.metadata(hook)
+    metadata = turns.metadata(hook)
     user = {
         "id": id,
         "aud": latchkey.settings.jwt_audience,

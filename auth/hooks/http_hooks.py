@@ -9,7 +9,7 @@ from auth.core.net import webhook_urls as webhooks
 from auth.core.net.networks import is_loopback
 from auth.core.promises import HOOK_TIMEOUT
 from auth.core.settings.values.hooks import Hook
-from auth.delivery.senders import http
+from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater, one_line
 
 # Statuses of servers that are down or overloaded.
@@ -43,11 +43,11 @@ class HookFailed(Exception):
 def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIMEOUT) -> dict[str, Any]:
     """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
     body = json.dumps(payload)
-    if len(body) > http.MOST_BYTES:
-        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http.MOST_BYTES}")
+    if len(body) > http_post.MOST_BYTES:
+        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http_post.MOST_BYTES}")
     options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
     try:
-        return _read(hook.name, http.post_signed(hook.url, id, body, hook.secrets, **options))
+        return _read(hook.name, http_post.post_signed(hook.url, id, body, hook.secrets, **options))
     except TryLater as failure:
         raise HookFailed(hook.name, failure.reason, is_down=True) from failure
 
@@ -62,7 +62,7 @@ def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     return webhooks.allowed_addresses(hook.url, hook.private_networks)
 
 
-def _read(name: str, response: http.Response) -> dict[str, Any]:
+def _read(name: str, response: http_post.Response) -> dict[str, Any]:
     status, content_type = response.status, response.content_type
     if status == 204:
         return {}
@@ -75,8 +75,8 @@ def _read(name: str, response: http.Response) -> dict[str, Any]:
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:
     """Return the answer in a body. Raises `HookRefused` or `HookFailed`."""
-    if len(body) > http.MOST_BYTES:
-        raise HookFailed(name, f"its answer has more than {http.MOST_BYTES} bytes")
+    if len(body) > http_post.MOST_BYTES:
+        raise HookFailed(name, f"its answer has more than {http_post.MOST_BYTES} bytes")
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -11,8 +11,8 @@ from auth.core import promises
 from auth.core.settings import Settings
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
-from auth.hooks import calls as hooks
-from auth.hooks.calls import HookFailed, HookRefused
+from auth.hooks import http_hooks as hooks
+from auth.hooks.http_hooks import HookFailed, HookRefused
 from sql import Database, queries
 
 # GoTrue's names of messages with a link or code that the hook may put into its own text. Others are notices.

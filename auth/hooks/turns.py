@@ -15,8 +15,8 @@ import structlog
 from auth.core import promises
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
-from auth.hooks import calls as hooks
-from auth.hooks.calls import HookFailed, HookRefused
+from auth.hooks import http_hooks as hooks
+from auth.hooks.http_hooks import HookFailed, HookRefused
 from auth.web import g
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error

@@ -5,7 +5,7 @@ Some libraries accept any token as an ID token whose `aud` is their client's id.
 
 from auth.core.net.redirects import parse_pattern
 from auth.openid import uris
-from auth.openid.errors import OAuthError
+from auth.openid.oauth_errors import OAuthError
 from auth.web.context import latchkey
 
 

@@ -12,7 +12,7 @@ from flask import request
 from marshmallow import pre_load
 
 from auth.core.logs import ThrottledLog
-from auth.openid.errors import OAuthError, invalid_client
+from auth.openid.oauth_errors import OAuthError, invalid_client
 from auth.web import fields, guard, schemas
 from auth.web.context import latchkey
 from auth.web.fields import is_uuid

@@ -9,7 +9,7 @@ from auth.core.net.redirects import with_query
 from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.openid import audience, clients, uris
-from auth.openid.errors import OAuthError
+from auth.openid.oauth_errors import OAuthError
 from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

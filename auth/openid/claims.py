@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from auth.core.tokens.claims import MAX_BYTES, evaluate, root
+from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
 from auth.web.context import latchkey
 
 log = structlog.get_logger()

@@ -10,7 +10,7 @@ from auth.core.tokens import one_time
 from auth.domain.account import grants
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.openid import uris
-from auth.openid.requests import COOKIE, answer
+from auth.openid.authorization_requests import COOKIE, answer
 from auth.web import Level, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -18,8 +18,15 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.page import Filters, application_name, console_page, counted, page_of, place_of
-from auth.web.html.admin.users import changeable_user
+from auth.web.html.admin.console_page import (
+    Filters,
+    application_name,
+    console_page,
+    counted,
+    page_of,
+    place_of,
+)
+from auth.web.html.admin.subjects import changeable_user
 from auth.web.html.page import to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input

@@ -13,7 +13,7 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.openid import audience, claims
 from auth.openid.authentication import Credentials, authenticate, check
-from auth.openid.errors import OAuthError
+from auth.openid.oauth_errors import OAuthError
 from auth.web import audit, g, limits
 from auth.web.context import latchkey
 from sql import queries

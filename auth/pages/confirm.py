@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from auth.core.text.masking import masked
-from auth.domain.links.requests import send_reauthentication_code
+from auth.domain.links.message_requests import send_reauthentication_code
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.browser_sessions import signed_in
-from auth.domain.sign_in import passkeys, waiting
+from auth.domain.sign_in import assertions, waiting
 from auth.domain.sign_in.arrivals import Destination, own_page
 from auth.domain.sign_in.reauthentication import code_address, has_proof, record_reauthentication
 from auth.pages.passkeys import own_passkeys
@@ -83,7 +83,7 @@ def submit_confirm() -> Response:
 @blueprint.post("/account/confirm/passkey")
 @form("give_proof", _form, level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof() -> Response:
-    passkeys.prove(sent_credential(), owner=passkeys.own_session())
+    assertions.prove(sent_credential(), owner=assertions.own_session())
     response = to_own(own_page(request.form.get("next")) or "account")
     browser_sessions.renew(response)
     return response

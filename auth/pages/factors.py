@@ -10,7 +10,7 @@ from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.browser_sessions import signed_in
-from auth.domain.sign_in import passkeys
+from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import go_on
 from auth.domain.sign_in.reauthentication import add, has_proof, require
 from auth.pages.passkeys import ending, own_passkeys
@@ -76,7 +76,7 @@ def submit_recovery_second_step() -> Response:
 @blueprint.post("/second-step/passkey")
 @form("give_proof", _form, level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step() -> Response:
-    _moment, session = passkeys.prove(sent_credential(), owner=passkeys.own_session())
+    _moment, session = assertions.prove(sent_credential(), owner=assertions.own_session())
     return _raised(session.row)
 
 

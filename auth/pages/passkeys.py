@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
-from auth.domain.sign_in import passkeys
+from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import arrive, go_on
 from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import sign_in_form
@@ -25,14 +25,14 @@ blueprint = Blueprint("passkeys", __name__)
 @form("begin_passkey_sign_in", sign_in_form)
 def begin_passkey_page() -> Response:
     require_enabled()
-    return form_page("passkey.html", "sign-in", problem=None, challenge=passkeys.begin_sign_in())
+    return form_page("passkey.html", "sign-in", problem=None, challenge=assertions.begin_sign_in())
 
 
 @blueprint.post("/sign-in/passkey/verify")
 @form("sign_in_with_passkey", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     require_enabled()
-    return arrive(passkeys.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
+    return arrive(assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
 
 
 def ending() -> dict[str, bool]:

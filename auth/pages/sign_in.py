@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from auth.core.addresses import is_email
 from auth.core.net.redirects import with_query
 from auth.domain.account.sign_up import sign_up
-from auth.domain.links.requests import request_message
+from auth.domain.links.message_requests import request_message
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions

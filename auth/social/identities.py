@@ -5,7 +5,7 @@ from werkzeug.routing import BaseConverter
 
 from auth.core.text import names
 from auth.core.tokens import one_time
-from auth.core.tokens.keys import CannotOpen
+from auth.core.tokens.derived_keys import CannotOpen
 from auth.domain.account import identities
 from auth.domain.messages import outgoing
 from auth.domain.sign_in import oauth

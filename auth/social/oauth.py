@@ -8,7 +8,7 @@ from auth.domain.account import identities
 from auth.domain.messages import outgoing
 from auth.domain.sign_in import oauth
 from auth.domain.sign_in.arrivals import redirect_done, redirect_signed_in
-from auth.domain.sign_in.identities import sign_in
+from auth.domain.sign_in.external_identities import sign_in
 from auth.web import audit, audited, cookies, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -26,7 +26,7 @@ import psycopg2
 
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from auth.testkit import Refused, databases
-from auth.testkit.service import Service
+from auth.testkit.running_service import Service
 from auth.web.errors import ApiError
 
 _ACTS = {

@@ -23,7 +23,7 @@ from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
 from auth.domain.account.factors import NO_CREDENTIAL
 from auth.domain.sessions.issuing import about_new
 from auth.domain.sessions.token_response import Session, tokens
-from auth.hooks.messages import HookSender
+from auth.hooks.message_hooks import HookSender
 from auth.testkit import FAILURES, Refused
 from auth.testkit.databases import Database
 from auth.testkit.process import Process

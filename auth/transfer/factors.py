@@ -9,7 +9,7 @@ from marshmallow import ValidationError, validates_schema
 from webauthn.helpers import bytes_to_base64url
 
 from auth.core.factors import totp, webauthn
-from auth.core.tokens.keys import CannotOpen
+from auth.core.tokens.derived_keys import CannotOpen
 from auth.web import fields
 from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput

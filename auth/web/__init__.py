@@ -1,7 +1,6 @@
 """The steps that every request passes, and what views say about their routes."""
 
-from auth.web.request_context import answered_by, g
-from auth.web.routes import (
+from auth.web.declarations import (
     Level,
     View,
     accepts_forms,
@@ -15,6 +14,7 @@ from auth.web.routes import (
     takes_metadata,
     takes_tokens,
 )
+from auth.web.request_context import answered_by, g
 
 __all__ = [
     "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin", "asks_more", "audited",

@@ -19,7 +19,7 @@ from auth.core.settings.constants import statement_constants
 from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
 from auth.core.tokens.client_tokens import ClientTokens
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys

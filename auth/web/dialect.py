@@ -15,8 +15,8 @@ from flask import Response, after_this_request, json, request
 from auth.core.settings.presets import PRESETS
 from auth.web import View, g
 from auth.web.context import latchkey
+from auth.web.declarations import Body, says
 from auth.web.input import json_body
-from auth.web.routes import Body, says
 
 PREFIX = "/auth/v1"
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"

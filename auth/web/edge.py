@@ -19,9 +19,9 @@ from auth.core.settings import Settings
 from auth.core.settings.state import METRICS_DIRECTORY
 from auth.web import dialect, g, limits, response_headers
 from auth.web.context import EXTENSION, Latchkey, latchkey
+from auth.web.declarations import Route
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
-from auth.web.routes import Route
 
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")

@@ -15,8 +15,8 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
 from auth.web.context import latchkey
+from auth.web.declarations import says
 from auth.web.errors import ApiError
-from auth.web.routes import says
 from sql import Runner, queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")

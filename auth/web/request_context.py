@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.client_tokens import ClientCaller
-from auth.web.routes import Level, Route
+from auth.web.declarations import Level, Route
 
 _NO_ROUTE = Route()
 

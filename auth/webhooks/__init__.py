@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
-from auth.core.tokens.keys import Sealer
+from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders.sender import EVENT_CHANNEL, Sender
 from sql import Database
 

@@ -10,8 +10,8 @@ import structlog
 
 from auth.core.net import webhook_urls as webhooks
 from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
-from auth.core.tokens.keys import CannotOpen, Sealer
-from auth.delivery.senders import http
+from auth.core.tokens.derived_keys import CannotOpen, Sealer
+from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 
@@ -49,7 +49,7 @@ class EventSender(Sender):
         try:
             allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
             options = {"timeout": self.timeout, "allows": allows}
-            response = http.post_signed(endpoint.url, message.id, message.text, secrets, **options)
+            response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
             # Without `is_down`, because the log names the webhook, not the channel.

@@ -51,7 +51,7 @@ AS $$
               ELSE least(s.aal, aal) END
 $$;
 
--- `aal` is the access token's. `level` is what the operation requires, see auth/web/routes.py; `required` is
+-- `aal` is the access token's, `level` one of `Level` (auth/web/declarations.py), `required` is
 -- AUTH_MFA_REQUIRED. A token of the audience `second_step` is at `aal0`, even if the session no longer lacks
 -- the step.
 CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)

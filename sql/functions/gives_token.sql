@@ -53,8 +53,9 @@ AS $$
    WHERE copy.user_id = owner
 $$;
 
--- A session of the user. `aal` is the access token's, and `level` what the route demands, see
--- auth/web/routes.py: a session that lacks a step may still enrol a factor. `required` is AUTH_MFA_REQUIRED.
+-- A session of the user. `aal` is the access token's, and `level` what the route demands
+-- (auth/web/declarations.py): a session that lacks a step may still enrol a factor. `required` is
+-- AUTH_MFA_REQUIRED.
 CREATE OR REPLACE FUNCTION caller_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
   aal text, level text, required text

@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 
 import sql
-from auth.web.routes import Refusal
+from auth.web.declarations import Refusal
 from sql import schema
 from tests.support.answers import A_UUID, assert_error
 from tests.support.audit import FIREFOX, clear_history

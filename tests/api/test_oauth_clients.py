@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from auth.core.tokens import signing_keys
+from auth.openid import authorization_requests, uris
 from auth.openid import clients as openid_clients
-from auth.openid import requests, uris
 from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client, page_of
 from tests.support.cases import cases
 from tests.support.openid import grant
@@ -246,7 +246,9 @@ class TestRedirectUris:
         made = create(redirect_uris=[APP, *loopback])
         with app.app_context():
             for uri in (APP, "http://localhost:3000/cb", "http://localhost:1", "http://127.0.0.1/cb?x=1"):
-                assert requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
+                assert (
+                    authorization_requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
+                )
             assert openid_clients.select_client("x") is openid_clients.select_client(NOBODY) is None
 
     @cases(

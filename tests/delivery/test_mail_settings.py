@@ -11,13 +11,13 @@ import pytest
 
 from auth.core import settings
 from auth.core.settings import SettingsError
-from auth.core.settings.values import targets
-from auth.delivery.messages import load_templates
+from auth.core.settings.values import urls
+from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, TryLater
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender, hostname_for
-from auth.hooks.messages import HookSender
+from auth.hooks.message_hooks import HookSender
 from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import message
@@ -79,7 +79,7 @@ class TestSmtpUrl:
         ],
     )
     def test_valid_smtp_url_is_accepted(self, url, expected):
-        assert dataclasses.astuple(targets.smtp_server(url)) == expected
+        assert dataclasses.astuple(urls.smtp_server(url)) == expected
 
     @cases(
         "url",
@@ -105,7 +105,7 @@ class TestSmtpUrl:
         assert_refused_without_secrets(load, "AUTH_SMTP_URL", url)
 
     def test_repr_of_a_server_has_no_password(self):
-        assert "hunter2" not in repr(targets.smtp_server("smtp://u:hunter2@mail.example.com"))
+        assert "hunter2" not in repr(urls.smtp_server("smtp://u:hunter2@mail.example.com"))
 
 
 class TestMailFrom:
@@ -121,7 +121,7 @@ class TestMailFrom:
     )
     def test_valid_sender_is_accepted(self, load, text):
         header = text.replace("@lä", "@xn--l-0fa")
-        assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
+        assert str(urls.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
 
     @cases(
         ("text", "name"),

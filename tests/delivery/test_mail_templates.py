@@ -19,8 +19,8 @@ from auth.core.settings.brand import logo_in_mails
 from auth.core.settings.providers import ProviderSettings
 from auth.core.text import languages
 from auth.core.text.catalogues import ROOM, built_in
-from auth.delivery.messages import TEMPLATES as LAYOUTS
-from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.rendering import TEMPLATES as LAYOUTS
+from auth.delivery.rendering import CannotRender, Templates
 from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from auth.core.settings.values.targets import smtp_server
+from auth.core.settings.values.urls import smtp_server
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import Message
 from auth.delivery.senders.smtp import SmtpSender

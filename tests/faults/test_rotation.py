@@ -10,7 +10,7 @@ from standardwebhooks.webhooks import Webhook
 
 from auth.core import files
 from auth.core.keys import key_ring
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
@@ -52,7 +52,9 @@ class Operator:
         for name in ("secret_key", "jwt_keys.json"):
             path = self._directory / name
             text = re.sub(
-                TIME, lambda at: keys.format_time(keys.parse_time(at[0]) - seconds), path.read_text()
+                TIME,
+                lambda at: derived_keys.format_time(derived_keys.parse_time(at[0]) - seconds),
+                path.read_text(),
             )
             files.write(path, text)
         time.sleep(KNOWN)

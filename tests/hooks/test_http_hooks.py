@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from auth.core.settings.values.hooks import Hook, secrets
-from auth.delivery.senders.http import MOST_BYTES
-from auth.hooks.calls import HookFailed, HookRefused, allowed_addresses, ask
-from auth.hooks.http import call
+from auth.delivery.senders.http_post import MOST_BYTES
+from auth.hooks.http_hooks import HookFailed, HookRefused, allowed_addresses, ask
+from auth.hooks.turns import call
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget

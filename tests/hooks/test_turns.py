@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jwt
 import pytest
 
-from auth.hooks import http
+from auth.hooks import turns
 from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
@@ -138,7 +138,7 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, setti
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
     asked = len(hook.requests)
-    with http._turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
+    with turns._turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
         refused = session.refresh()
         assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
     assert_error(refused, 503, "service_unavailable")
@@ -146,4 +146,4 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, setti
     assert len(hook.requests) == asked + 1
     assert session.refreshed().get("/user").status_code == 200
     # Nothing is kept of those who had their turn.
-    assert dict(http._semaphores) == {}
+    assert dict(turns._semaphores) == {}

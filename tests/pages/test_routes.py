@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.web.routes import Level, route_of
+from auth.web.declarations import Level, route_of
 from tests.support.contract import page_routes
 from tests.test_contract import guard_of, is_limited, layers
 

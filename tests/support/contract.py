@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from app import HOUSE
 from auth import api_keys, docs, openid, social, webhooks
-from auth.web.routes import route_of
+from auth.web.declarations import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"

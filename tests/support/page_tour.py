@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlencode
 
-from auth.openid.requests import SCOPES
+from auth.openid.authorization_requests import SCOPES
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator
 from tests.support.fake_provider import FakeProvider

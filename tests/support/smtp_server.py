@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from auth.core.settings.values.targets import mail_address, smtp_server
+from auth.core.settings.values.urls import mail_address, smtp_server
 
 MAIL_FROM = mail_address("Example <no-reply@example.com>")
 USER, PASSWORD = "latchkey", "s3cret/?#@%"

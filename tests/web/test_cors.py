@@ -6,7 +6,7 @@ import pytest
 
 from auth.core.logs import ThrottledLog
 from auth.web import edge
-from auth.web.routes import route_of
+from auth.web.declarations import route_of
 from tests.support.cases import cases
 from tests.support.openid import insert_public_client
 

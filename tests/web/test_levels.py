@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 
-from auth.web.routes import Level, route_of
+from auth.web.declarations import Level, route_of
 from tests.support.contract import OPENAPI, routes
 from tests.test_contract import OPERATIONS, errors_of, guard_of, views
 

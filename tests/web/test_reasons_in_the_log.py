@@ -6,7 +6,7 @@ import pytest
 
 from auth.core.logs import ThrottledLog
 from auth.domain.messages import outgoing
-from auth.openid import authentication, requests
+from auth.openid import authentication, authorization_requests
 from auth.web import guard, input
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer
@@ -28,7 +28,7 @@ def said(monkeypatch, capfd):
         (input, "_challenge_refused"),
         (guard, "_key_refused"),
         (outgoing, "_not_sent"),
-        (requests, "_refused"),
+        (authorization_requests, "_refused"),
         (authentication, "_refused"),
     ):
         # Each may have counted within the last second.
@@ -169,7 +169,7 @@ class TestAuthorizationRequest:
     def test_refusal_names_client_reason_and_remedy(
         self, client, database, said, columns, changes, reason, remedy
     ):
-        requests._refused._logged_at = 0.0
+        authorization_requests._refused._logged_at = 0.0
         id = make_client(database, **columns).id
         response = client.get(authorize_path(id, **changes))
         assert response.status_code in (302, 400)
@@ -182,7 +182,7 @@ class TestAuthorizationRequest:
     def test_client_that_always_needs_pkce_is_not_offered_to_go_without(
         self, client, database, said, columns
     ):
-        requests._refused._logged_at = 0.0
+        authorization_requests._refused._logged_at = 0.0
         id = make_client(database, **columns).id
         client.get(authorize_path(id, code_challenge=None, code_challenge_method=None))
         (line,) = said("authorization_request_refused")
@@ -195,7 +195,7 @@ class TestAuthorizationRequest:
 
     def test_what_a_stranger_sends_is_bounded(self, client, database, said):
         for id in ("\x1b[31m\r\n" + "x" * 2000, make_client(database).id):
-            requests._refused._logged_at = 0.0
+            authorization_requests._refused._logged_at = 0.0
             client.get(authorize_path(id, redirect_uri="https://evil.example/" + "y" * 2000))
         unknown, unregistered = said("authorization_request_refused")
         assert "unknown client_id" in unknown

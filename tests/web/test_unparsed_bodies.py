@@ -15,7 +15,7 @@ from auth.core.tokens import one_time
 from auth.web import forms, json_bodies
 from auth.web.application import FORM
 from auth.web.context import EXTENSION
-from auth.web.routes import route_of
+from auth.web.declarations import route_of
 from tests.conftest import new_app
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI

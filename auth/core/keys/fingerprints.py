@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from auth.core.settings import Settings, SettingsError, kept_secrets, name_of
-from auth.core.tokens import keys, signing_keys
+from auth.core.tokens import derived_keys, signing_keys
 from sql import Database, Transaction, queries
 
 
@@ -89,7 +89,7 @@ def _fingerprints(settings: Settings) -> dict[str, list[str]]:
     """Return them by field."""
 
     def of(secrets: tuple[str, ...]) -> list[str]:
-        return [fingerprint.hex() for fingerprint in keys.derive(secrets, "fingerprint")]
+        return [fingerprint.hex() for fingerprint in derived_keys.derive(secrets, "fingerprint")]
 
     jwt_secrets = (settings.jwt_secret,) if settings.jwt_secret else ()
     return {

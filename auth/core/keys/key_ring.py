@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from auth.core.settings import Settings, kept_secrets
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
 from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts
@@ -28,7 +28,7 @@ class KeyRing:
         self.access_tokens = AccessTokens(
             jwk_set=settings.jwt_keys,
             secret=settings.jwt_secret,
-            step_keys=keys.derive(settings.secret_key, keys.SECOND_STEP),
+            step_keys=derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP),
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
             lifetime=settings.access_token_lifetime,
@@ -41,7 +41,7 @@ class KeyRing:
         self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.sign_up_salts = SignUpSalts(settings.secret_key)
         self.api_keys = ApiKeys(settings.secret_key)
-        self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+        self.sealer = derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
         self._problems: list[str] = []
 
@@ -55,7 +55,7 @@ class KeyRing:
         if problems:
             return
         self.settings = settings
-        step_keys = keys.derive(settings.secret_key, keys.SECOND_STEP)
+        step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
         self.refresh_tokens.use(settings.secret_key)
         self.client_refresh_tokens.use(settings.secret_key)
@@ -63,7 +63,7 @@ class KeyRing:
         self.recovery_codes.use(settings.secret_key)
         self.sign_up_salts.use(settings.secret_key)
         self.api_keys.use(settings.secret_key)
-        self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))
+        self.sealer.use(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys.use(settings.service_role_key)
 
     def watch(self) -> None:
@@ -94,7 +94,7 @@ def reread(settings: Settings) -> tuple[Settings, list[str]]:
 
 
 _ID_OF: dict[str, Callable[[str], str]] = {
-    "secret_key": lambda secret: keys.split_time(secret)[0],
+    "secret_key": lambda secret: derived_keys.split_time(secret)[0],
     "service_role_key": str,
 }
 

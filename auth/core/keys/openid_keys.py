@@ -9,7 +9,7 @@ import psycopg2
 
 from auth.core.logs import ThrottledLog
 from auth.core.tokens import signing_keys
-from auth.core.tokens.keys import CannotOpen, Sealer
+from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.core.tokens.signing_keys import Key
 from sql import Database, queries
 

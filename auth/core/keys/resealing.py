@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from auth.core.tokens.keys import CannotOpen, Sealer, derive
+from auth.core.tokens.derived_keys import CannotOpen, Sealer, derive
 from sql import Database, queries
 
 _BATCH = 500

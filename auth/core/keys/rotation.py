@@ -12,7 +12,7 @@ from typing import Any
 from auth.core import files, promises
 from auth.core.keys import fingerprints, openid_keys, resealing
 from auth.core.settings import Settings, kept_secrets, name_of, state
-from auth.core.tokens import keys, signing_keys
+from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.api_keys import ApiKeys
 from sql import Database, queries
 
@@ -71,12 +71,12 @@ def list_keys(db: Database, settings: Settings) -> list[Key]:
 def openid_keys_of(db: Database) -> list[Key]:
     """Return the keys of ID tokens, the newest first."""
     rows = queries.list_openid_keys(db)[::-1]
-    return _timed(OPENID, [(row.id, None, keys.parse_time(row.active_from)) for row in rows])
+    return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
 
 
 def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
     """Return the keys of ids, entries and times. The newest whose time has come is used."""
-    newest = keys.in_use([at for _, _, at in found]) if found else None
+    newest = derived_keys.in_use([at for _, _, at in found]) if found else None
     return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
 
 
@@ -92,7 +92,7 @@ def keys_of(kind: str, settings: Settings) -> list[Key]:
         ]
     if kind == "service-role":  # used by its holders, not by us
         return [Key(kind, _id_of(entry), entry, 0.0) for entry in entries]
-    return _timed(kind, [(_id_of(entry), entry, keys.split_time(entry)[1]) for entry in entries])
+    return _timed(kind, [(_id_of(entry), entry, derived_keys.split_time(entry)[1]) for entry in entries])
 
 
 def rotate(
@@ -108,11 +108,11 @@ def rotate(
         if waiting and not soon:
             first = waiting[0]
             raise CannotRotate(
-                f"{first.id} will be used from {keys.format_time(first.active_from)}. Rotate after that, or"
-                f" remove it first: latchkey keys remove {first.id}"
+                f"{first.id} will be used from {derived_keys.format_time(first.active_from)}. Rotate after"
+                f" that, or remove it first: latchkey keys remove {first.id}"
             )
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
-        start = keys.format_time(active_from)
+        start = derived_keys.format_time(active_from)
         if kind == OPENID:
             row = openid_keys.new_row(_sealer(settings), active_from)
             queries.insert_openid_key(db, **row)
@@ -153,7 +153,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
             waiting = min((other.active_from for other in others if other.waits), default=None)
             remedy = f"Replace it first: latchkey keys rotate {key.kind}"
             if waiting:
-                remedy = f"Another one takes over at {keys.format_time(waiting)}."
+                remedy = f"Another one takes over at {derived_keys.format_time(waiting)}."
             raise CannotRotate(f"{key.id} is in use. {remedy}")
         if key.kind == "secret" and not key.waits:
             resealing.reseal(db, _sealer(settings))
@@ -175,10 +175,13 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if key.kind == "secret":
-        derived = [keys.derive((key.entry,), purpose)[0] for purpose in (keys.SEALING, ApiKeys.purpose)]
+        derived = [
+            derived_keys.derive((key.entry,), purpose)[0]
+            for purpose in (derived_keys.SEALING, ApiKeys.purpose)
+        ]
         rows = queries.count_needs_of_secret(
             db,
-            key_ids=[keys.key_id(each) for each in derived],
+            key_ids=[derived_keys.key_id(each) for each in derived],
             used_from=key.active_from and key.active_from - _SLACK,
             used_until=until or time.time() + _SLACK,
         )
@@ -196,7 +199,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     if until is None:
         return [f"its {what} may be valid for {lifetime} s"]
     ends_at = until + lifetime
-    return [f"{what} until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
+    return [f"{what} until {derived_keys.format_time(ends_at)}"] if ends_at > time.time() else []
 
 
 def secret_used_since(settings: Settings) -> float:
@@ -209,8 +212,8 @@ def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
     return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
 
 
-def _sealer(settings: Settings) -> keys.Sealer:
-    return keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+def _sealer(settings: Settings) -> derived_keys.Sealer:
+    return derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
 
 
 def _find(db: Database, settings: Settings, id: str) -> Key:
@@ -237,7 +240,7 @@ def _only_verifying(text: str) -> list[dict[str, Any]]:
 
 
 def _id_of(secret: str) -> str:
-    return keys.derive((secret,), "fingerprint")[0].hex()[:8]
+    return derived_keys.derive((secret,), "fingerprint")[0].hex()[:8]
 
 
 @contextmanager

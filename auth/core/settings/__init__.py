@@ -20,8 +20,8 @@ from auth.core.net.networks import is_loopback
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
 from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.core.settings.values import checks, combined, hooks, kinds, mistakes, targets
-from auth.core.tokens import claims
+from auth.core.settings.values import checks, combined, hooks, kinds, mistakes, urls
+from auth.core.tokens import claim_rules
 
 _WITHOUT_PREFIX = {"database_url", "port"}
 
@@ -61,8 +61,8 @@ class Settings:
     backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text("authenticated", checks.audience)
-    token_claims: claims.Paths = kinds.claims_of(claims.OF_ACCESS_TOKENS)
-    id_claims: claims.Paths = kinds.claims_of(claims.OF_ID_TOKENS)
+    token_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ACCESS_TOKENS)
+    id_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ID_TOKENS)
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)
     refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
     refresh_token_rotation: bool = kinds.flag(True)
@@ -135,14 +135,14 @@ class Settings:
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
     smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
-    mail_from: str = kinds.text("no-reply@localhost", targets.mail_address)
+    mail_from: str = kinds.text("no-reply@localhost", urls.mail_address)
     mail_templates: Path | None = kinds.text(None)
     sms_provider: str | None = kinds.text(None, checks.sms_provider)
     sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
     twilio_account_sid: str = kinds.text("", checks.twilio_id)
     twilio_auth_token: str = kinds.secret(kinds.text(""))
     twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
-    twilio_api_url: str = kinds.text("https://api.twilio.com", targets.http_url)
+    twilio_api_url: str = kinds.text("https://api.twilio.com", urls.http_url)
     dev_inbox: bool = kinds.flag(False)
     webhook_private_networks: bool = kinds.flag(None)
     deliver: bool = kinds.flag(True)

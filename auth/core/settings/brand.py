@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from auth.core.settings.values import targets
+from auth.core.settings.values import urls
 from auth.core.settings.values.checks import matching
 
 DEFAULT_COLOR = "#2f5bd7"
@@ -43,7 +43,7 @@ check_company = matching(_LINE + "{0,200}", "must be at most 200 characters, wit
 
 def check_logo(value: str) -> None:
     if value.startswith("https://"):
-        if not _HOST.fullmatch(urlsplit(targets.http_url(value)).netloc):
+        if not _HOST.fullmatch(urlsplit(urls.http_url(value)).netloc):
             raise ValueError("must have a host name in ASCII")
         return
     if "://" in value or Path(value).suffix.lower() not in LOGO_TYPES:

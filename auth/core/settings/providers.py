@@ -12,7 +12,7 @@ from marshmallow.validate import Length
 from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
-from auth.core.settings.values import kinds, targets
+from auth.core.settings.values import kinds, urls
 from auth.core.settings.values.checks import Check, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
@@ -109,7 +109,7 @@ def _ec_key(value: str) -> None:
 
 def _url(value: str) -> None:
     problem = "must be an https URL without a user or fragment; http only for this machine"
-    parts = targets.split_http_url(value, problem)
+    parts = urls.split_http_url(value, problem)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError(problem)
 

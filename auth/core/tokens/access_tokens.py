@@ -17,7 +17,7 @@ import jwt
 import structlog
 
 from auth.core.tokens import jws
-from auth.core.tokens.claims import MAX_BYTES, Paths, evaluate
+from auth.core.tokens.claim_rules import MAX_BYTES, Paths, evaluate
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 

@@ -11,7 +11,7 @@ import uuid
 import zlib
 from collections.abc import Sequence
 
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 
 _FORM = re.compile(r"(lk_([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
 _ALPHABET = string.digits + string.ascii_letters
@@ -54,12 +54,12 @@ class ApiKeys:
 
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
-        self._keys = keys.derive(secret_keys, self.purpose)
+        self._keys = derived_keys.derive(secret_keys, self.purpose)
 
     def made(self, mac: bytes) -> bool:
         """Whether a stored form was made with one of the keys."""
-        return any(mac.startswith(keys.key_id(each)) for each in self._keys)
+        return any(mac.startswith(derived_keys.key_id(each)) for each in self._keys)
 
     def macs(self, key: str) -> list[bytes]:
         """Return the possible stored forms of a key. The first one is to be stored."""
-        return [keys.key_id(each) + hmac.digest(each, key.encode(), "sha256") for each in self._keys]
+        return [derived_keys.key_id(each) + hmac.digest(each, key.encode(), "sha256") for each in self._keys]

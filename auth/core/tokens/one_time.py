@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
@@ -50,7 +50,7 @@ class Codes:
 
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
-        self._keys = keys.derive(secret_keys, self.purpose)
+        self._keys = derived_keys.derive(secret_keys, self.purpose)
 
     def macs(self, address: str, code: str) -> list[bytes]:
         """Return a code's MAC under each key, first the one to store; empty if it is not a code."""

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
 _MAC_LENGTH = 18
@@ -40,8 +40,8 @@ class RefreshTokens:
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
         self._secret_keys = secret_keys
-        self._next_change = keys.next_change(secret_keys)
-        self._keys = keys.derive(secret_keys, self._purpose)
+        self._next_change = derived_keys.next_change(secret_keys)
+        self._keys = derived_keys.derive(secret_keys, self._purpose)
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token of a session's counter, which is the same until the key changes."""

@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 from joserfc.jwk import generate_key, thumbprint
 
-from auth.core.tokens.keys import in_use, key_id, parse_time
+from auth.core.tokens.derived_keys import in_use, key_id, parse_time
 
 # The type of each algorithm's key, and its curve or length in bits.
 _KINDS: dict[str, tuple[Any, Any]] = {

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from auth import wings
 from auth.core.settings import Settings
-from auth.core.settings.values import targets
-from auth.core.tokens.keys import Sealer
+from auth.core.settings.values import urls
+from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders.sender import ConsoleSender, Sender
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender, hostname_for
@@ -24,7 +24,7 @@ def senders(
     }
     found: dict[str, Sender] = {}
     for channel, (service, sender) in chosen.items():
-        if service == targets.CONSOLE or (service is None and settings.is_local):
+        if service == urls.CONSOLE or (service is None and settings.is_local):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
@@ -47,14 +47,14 @@ def notices(settings: Settings) -> list[str]:
 
 def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
     """Return the sender of AUTH_SMTP_URL."""
-    server, sender = targets.smtp_server(settings.smtp_url or ""), mail_from(settings)
+    server, sender = urls.smtp_server(settings.smtp_url or ""), mail_from(settings)
     hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
     return SmtpSender(server, sender, hostname, **timeouts)
 
 
 def mail_from(settings: Settings) -> Address:
     """Return the sender of emails, with the name of the brand unless it has its own."""
-    return targets.mail_address(settings.mail_from, settings.brand_name)
+    return urls.mail_address(settings.mail_from, settings.brand_name)
 
 
 def _twilio(settings: Settings) -> TwilioSender:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from auth.core import promises
-from auth.delivery.senders import http
+from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
 
 # Statuses that blame the message, not the account.
@@ -28,7 +28,9 @@ class TwilioSender(Sender):
         sender = "MessagingServiceSid" if self.sender.startswith("MG") else "From"
         body = urlencode({"To": recipient, "Body": message.text.strip(), sender: self.sender}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        response = http.post(url, body, headers, (self.account_sid, self.auth_token), timeout=self.timeout)
+        response = http_post.post(
+            url, body, headers, (self.account_sid, self.auth_token), timeout=self.timeout
+        )
         # The response repeats the text with the code, so only some members are kept.
         names = ("sid", "status") if response.is_success else ("code", "message")
         try:

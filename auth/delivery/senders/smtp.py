@@ -15,7 +15,7 @@ from email.utils import format_datetime
 
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import Deadline, tls, why
-from auth.core.settings.values.targets import SmtpServer
+from auth.core.settings.values.urls import SmtpServer
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
 
 # Seconds. The reply timeout applies to connecting too.

@@ -8,7 +8,7 @@ from auth.core.factors.webauthn import WRONG_SIGNATURE
 from auth.domain.messages.outgoing import tell
 from auth.domain.sessions.issuing import Issue, about_own, is_asked
 from auth.domain.sessions.token_response import Session, raise_session
-from auth.domain.sign_in import factor_codes, passkeys
+from auth.domain.sign_in import assertions, factor_codes
 from auth.domain.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.domain.sign_in.reauthentication import remove as removing
 from auth.web import audit, g, guard, targets
@@ -46,7 +46,7 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         if not queries.insert_factor(tx, secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
         # `select_factor` finds the session by this row, whose id stays in the database.
-        passkeys.write_challenge(tx, factor_type, None, **_owner(factor_id))
+        assertions.write_challenge(tx, factor_type, None, **_owner(factor_id))
     members = {"totp": _app_members(caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
@@ -67,7 +67,7 @@ def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, A
         factor = _own_factor(tx, factor_id)
         if factor.factor_type == "webauthn":
             sent, members = _key_options(tx, caller, factor)
-        row = passkeys.write_challenge(tx, factor.factor_type, sent, **_owner(factor.id))
+        row = assertions.write_challenge(tx, factor.factor_type, sent, **_owner(factor.id))
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
@@ -78,7 +78,7 @@ def _key_options(tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict
         own = [row for row in known if row.id == factor.id]
         challenge, public_key = site.request_options(own, is_passkey=False)
     else:
-        name = passkeys.name_of(caller)
+        name = assertions.name_of(caller)
         challenge, public_key = site.creation_options(caller.id, name, known, is_passkey=False)
     options = {"type": _ceremony(factor), "credential_options": {"publicKey": public_key}}
     return challenge, {"webauthn": options}
@@ -98,7 +98,7 @@ def _check_site(sent: dict[str, Any]) -> None:
 
 
 def _owner(factor_id: str) -> dict[str, str | None]:
-    return passkeys.own_session() | {"factor_id": factor_id}
+    return assertions.own_session() | {"factor_id": factor_id}
 
 
 def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
@@ -153,16 +153,16 @@ def verify_webauthn(
     proof_needed(*_acts(factor))
     if sent["type"] != _ceremony(factor):
         raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
-    challenge = passkeys.spend_challenge(challenge_id, passkeys.SECURITY_KEY, **_owner(factor.id))
+    challenge = assertions.spend_challenge(challenge_id, assertions.SECURITY_KEY, **_owner(factor.id))
     response, created = sent["credential_response"], {}
     credential = assertion = None
     if factor.is_verified:
-        credential, assertion = passkeys.verify(response, challenge, passkeys.SECURITY_KEY)
+        credential, assertion = assertions.verify(response, challenge, assertions.SECURITY_KEY)
         if credential.id != factor.id:
-            raise passkeys.failed(WRONG_SIGNATURE)
-        passkeys.require_older(credential, added_before)
+            raise assertions.failed(WRONG_SIGNATURE)
+        assertions.require_older(credential, added_before)
     else:
-        created = passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY)
+        created = assertions.verify_creation(response, challenge, assertions.SECURITY_KEY)
     issue = about_own("webauthn", for_client=for_client)
     return _use_key(factor, created, credential, assertion, issue)
 
@@ -176,7 +176,7 @@ def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: A
         if _own_factor(tx, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
-            refusal = passkeys.use(tx, credential, assertion, caller.email)
+            refusal = assertions.use(tx, credential, assertion, caller.email)
         if refusal is None:
             return Session(_complete(tx, caller, factor, "webauthn", **created), issue)
     raise refusal

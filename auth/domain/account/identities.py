@@ -10,7 +10,7 @@ from auth.domain.account.admission import is_listed, may_become
 from auth.domain.messages.outgoing import tell
 from auth.domain.sessions.issuing import Issue, about_own, is_asked
 from auth.domain.sessions.token_response import Session
-from auth.domain.sign_in.identities import invalid_id_token, read_id_token
+from auth.domain.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.domain.sign_in.oauth import new_secrets, write_flow
 from auth.domain.sign_in.reauthentication import add, lock_caller, needed
 from auth.domain.sign_in.reauthentication import remove as removing

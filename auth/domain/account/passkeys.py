@@ -5,7 +5,7 @@ from typing import Any
 from auth.core.factors import webauthn
 from auth.domain.account import factors, first_address, removal
 from auth.domain.messages.outgoing import tell
-from auth.domain.sign_in import passkeys
+from auth.domain.sign_in import assertions
 from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.domain.sign_in.reauthentication import remove as removing
 from auth.web import audit, g, targets
@@ -27,17 +27,17 @@ def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         caller = lock_caller(tx, add("passkey"), given=given)
         excluded = _credentials(tx, caller.id)
         challenge, options = latchkey.relying_party.creation_options(
-            caller.id, passkeys.name_of(caller), excluded, is_passkey=True
+            caller.id, assertions.name_of(caller), excluded, is_passkey=True
         )
-        row = passkeys.write_challenge(tx, "passkey_registration", challenge, **passkeys.own_session())
+        row = assertions.write_challenge(tx, "passkey_registration", challenge, **assertions.own_session())
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
 def finish_registration(known: Any, body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
-    owner = passkeys.own_session()
-    challenge = passkeys.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
-    created = passkeys.verify_creation(body["credential"], challenge, passkeys.PASSKEY)
+    owner = assertions.own_session()
+    challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
+    created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
     name = webauthn.authenticator_name(created["aaguid"])
     with latchkey.db.transaction() as tx:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
@@ -101,7 +101,7 @@ def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
 def _credentials(tx: Transaction, user_id: str) -> list[Any]:
     """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
     rows = queries.list_credentials(tx, user_id=user_id)
-    own = [row for row in rows if row.factor_type == passkeys.PASSKEY]
+    own = [row for row in rows if row.factor_type == assertions.PASSKEY]
     if len(own) >= latchkey.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_passkeys")
     return rows

@@ -8,7 +8,7 @@ from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.domain.account import admission
 from auth.domain.account.sign_up import create_addressed_user
-from auth.domain.links.requests import write_requested
+from auth.domain.links.message_requests import write_requested
 from auth.domain.messages import outgoing
 from auth.domain.sign_in.arrivals import requested_target
 from auth.web import audit, counts, g, targets

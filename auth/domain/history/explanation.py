@@ -8,7 +8,7 @@ from typing import Any
 from auth.core.settings import Settings
 from auth.core.text import names
 from auth.core.text.moments import until
-from auth.core.tokens.claims import MAX_BYTES, evaluate
+from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
 from auth.domain.history import timeline
 from auth.web import counts
 from sql import Database, queries

@@ -13,7 +13,7 @@ from auth.core.factors.webauthn import Assertion
 from auth.core.tokens import one_time
 from auth.domain.account import removal
 from auth.domain.messages.outgoing import tell
-from auth.domain.sign_in import factor_codes, passkeys
+from auth.domain.sign_in import assertions, factor_codes
 from auth.web import audit, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -35,7 +35,7 @@ def challenge(token: str) -> dict[str, Any] | None:
         return None
     # The link proves the mailbox, so presence is enough, for passkeys too.
     sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
-    row = passkeys.write_challenge(latchkey.db, passkeys.SECURITY_KEY, sent, user_id=known[0].user_id)
+    row = assertions.write_challenge(latchkey.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
     return {"challenge_id": row.id, "options": options}
 
 
@@ -45,8 +45,8 @@ def verify(token: str, sent: dict[str, Any]) -> Answer:
     if not known:
         raise ApiError("undo.insufficient_aal")
     owner = {"user_id": next(iter(known.values())).user_id}
-    challenge = passkeys.spend_challenge(sent["challenge_id"], passkeys.SECURITY_KEY, **owner)
-    row, assertion = passkeys.check(sent["credential"], challenge, known.get, is_passkey=False)
+    challenge = assertions.spend_challenge(sent["challenge_id"], assertions.SECURITY_KEY, **owner)
+    row, assertion = assertions.check(sent["credential"], challenge, known.get, is_passkey=False)
     return Answer("", row, assertion)
 
 
@@ -98,9 +98,9 @@ def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: A
     credential: Any = answer.credential
     user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")
     if not credential.is_removed:
-        return passkeys.use(tx, credential, answer.assertion, user.email)
+        return assertions.use(tx, credential, answer.assertion, user.email)
     counter, before = answer.assertion.new_sign_count, credential.sign_count
-    return None if counter > before or counter == before == 0 else passkeys.counter_fell()
+    return None if counter > before or counter == before == 0 else assertions.counter_fell()
 
 
 def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:

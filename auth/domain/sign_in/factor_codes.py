@@ -8,7 +8,7 @@ import structlog
 from auth.core import promises
 from auth.core.factors import recovery_codes, totp
 from auth.core.settings.constants import failures_of
-from auth.core.tokens.keys import CannotOpen
+from auth.core.tokens.derived_keys import CannotOpen
 from auth.web import audit, g, limits
 from auth.web.context import latchkey
 from sql import Transaction, queries

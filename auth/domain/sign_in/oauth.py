@@ -12,7 +12,7 @@ from auth.core import promises
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.tokens import one_time
-from auth.core.tokens.keys import CannotOpen
+from auth.core.tokens.derived_keys import CannotOpen
 from auth.domain.sign_in.arrivals import redirect_with_error
 from auth.web import cookies
 from auth.web.context import latchkey

@@ -15,8 +15,8 @@ from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import see_other
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.openid import consent, requests
-from auth.openid.errors import OAuthError
+from auth.openid import authorization_requests, consent
+from auth.openid.oauth_errors import OAuthError
 from auth.openid.switch import provider
 from auth.web import (
     Level,
@@ -61,23 +61,23 @@ def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
     if request.method == "HEAD":
         return Response()
-    sent = read_query(requests.Origin())
-    client = requests.find_client(**sent)
+    sent = read_query(authorization_requests.Origin())
+    client = authorization_requests.find_client(**sent)
     redirect_uri = sent["redirect_uri"]
     try:
         parameters = _parameters()
-        columns = requests.check(client, parameters)
+        columns = authorization_requests.check(client, parameters)
         if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
             raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     except OAuthError as error:
         return _refused(client, redirect_uri, error)
     if "none" in columns["prompts"]:
         return _without_page(client, redirect_uri, columns)
-    browser = cookies.browser_secret(requests.COOKIE)
-    authorization_id = requests.write(client, redirect_uri, browser, columns)
+    browser = cookies.browser_secret(authorization_requests.COOKIE)
+    authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
     named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
     response = _found(with_query(own_page, named) if own_page else own_url("oauth/consent", named))
-    cookies.remember(response, requests.COOKIE, browser)
+    cookies.remember(response, authorization_requests.COOKIE, browser)
     if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
         wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
         cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
@@ -198,7 +198,7 @@ def _parameters() -> dict[str, str]:
     if len(request.args.getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
-        sent: dict[str, str] = read_query(requests.Parameters())
+        sent: dict[str, str] = read_query(authorization_requests.Parameters())
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
     return {name: value for name, value in sent.items() if value}
@@ -213,7 +213,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
     elif known:
         _count_silent_request()
         browser = one_time.new_token()
-        authorization_id = requests.write(client, redirect_uri, browser, columns)
+        authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return _found(url)
@@ -221,7 +221,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         # Of another account than that of id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
-    url = requests.answer(redirect_uri, columns["state"], **members)
+    url = authorization_requests.answer(redirect_uri, columns["state"], **members)
     return _sent_back(client, redirect_uri, url, missing)
 
 
@@ -232,11 +232,11 @@ def _count_silent_request() -> None:
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
     audit.refused(error.error)
-    requests.log_refusal(client.id, error.description, error.remedy)
+    authorization_requests.log_refusal(client.id, error.description, error.remedy)
     states = request.args.getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}
-    url = requests.answer(redirect_uri, state or None, **members)
+    url = authorization_requests.answer(redirect_uri, state or None, **members)
     return _sent_back(client, redirect_uri, url, error.error)
 
 

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, request
 
+from auth.openid.authorization_requests import PROMPTS, SCOPES
 from auth.openid.clients import GRANT_TYPES
-from auth.openid.requests import PROMPTS, SCOPES
 from auth.web import any_origin
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -5,17 +5,17 @@ from flask import Blueprint, Response, jsonify
 
 from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.domain.sign_in import api_keys
-from auth.openid import errors
+from auth.domain.sign_in import api_key_tokens
+from auth.openid import oauth_errors
 from auth.openid.authentication import ClientInput, authenticate, read_credentials
-from auth.openid.errors import OAuthError, invalid_client
+from auth.openid.oauth_errors import OAuthError, invalid_client
 from auth.web import Level, accepts_forms, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
 from auth.web.input import read_body
 from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
-blueprint.register_error_handler(OAuthError, errors.answer)
+blueprint.register_error_handler(OAuthError, oauth_errors.answer)
 _OfClient = ClientInput.of(token=fields.LongText(required=True))
 
 
@@ -59,7 +59,7 @@ def _of_api_key(token: str) -> dict[str, Any] | None:
     """Return what an API key stands for, or the claims of its access token, or None."""
     if latchkey.settings.api_keys:
         with suppress(InvalidAccessToken):
-            return api_keys.introspect(token) or api_keys.introspect_token(token)
+            return api_key_tokens.introspect(token) or api_key_tokens.introspect_token(token)
     return None
 
 

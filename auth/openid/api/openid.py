@@ -5,21 +5,21 @@ from typing import Any
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
-from auth.openid import claims, errors, exchange
+from auth.openid import claims, exchange, oauth_errors
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
-from auth.openid.errors import OAuthError
+from auth.openid.oauth_errors import OAuthError
 from auth.openid.switch import provider
 from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
+from auth.web.declarations import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
-from auth.web.routes import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 from sql import queries
 
 blueprint = Blueprint("openid", __name__)
-errors.register(blueprint)
+oauth_errors.register(blueprint)
 
 
 class _TokenRequest(ClientInput):

@@ -10,7 +10,7 @@ from typing import Any, Self
 from auth.core import files
 from auth.core.keys.rotation import text_of, values_of
 from auth.core.settings import Settings, kept_secrets, name_of, state
-from auth.core.tokens import keys
+from auth.core.tokens import derived_keys
 from auth.operator.backups.archive import BackupError, Manifest
 
 NOTHING_TO_UNDO = (
@@ -118,7 +118,7 @@ def former_secrets(settings: Settings) -> Path:
 
 def _id(value: Any) -> str:
     # A JWK Set may have each kid once.
-    return str(value.get("kid") or value) if isinstance(value, dict) else keys.split_time(value)[0]
+    return str(value.get("kid") or value) if isinstance(value, dict) else derived_keys.split_time(value)[0]
 
 
 def _quoted(value: str) -> str:

@@ -13,9 +13,9 @@ from auth.core import promises
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
 from auth.hooks import access_token, before_user_created
-from auth.hooks import calls as hooks
-from auth.hooks.calls import HookFailed, HookRefused
-from auth.hooks.messages import HookSender
+from auth.hooks import http_hooks as hooks
+from auth.hooks.http_hooks import HookFailed, HookRefused
+from auth.hooks.message_hooks import HookSender
 from auth.operator.commands.common import Unusable, acting, json_option, known_user
 from auth.web.context import Latchkey
 from auth.web.errors import found

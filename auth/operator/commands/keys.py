@@ -12,7 +12,7 @@ from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
-from auth.core.tokens.keys import format_time
+from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
 from auth.operator.commands import load_settings, open_database, open_parts
 from auth.operator.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, stopped_database

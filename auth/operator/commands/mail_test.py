@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from auth.core import addresses
-from auth.delivery.messages import load_templates
+from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, Message, Refused, TryLater
 from auth.operator.commands import load_service_settings, load_settings

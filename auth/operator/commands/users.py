@@ -14,7 +14,7 @@ import click
 import psycopg2
 
 from auth.core import files
-from auth.core.tokens.keys import CannotOpen
+from auth.core.tokens.derived_keys import CannotOpen
 from auth.operator.backups import age, archive
 from auth.operator.commands import open_database, open_parts, user_acts
 from auth.operator.commands.common import (

@@ -14,10 +14,10 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
-from auth.core.settings.values import targets
+from auth.core.settings.values import urls
 from auth.core.text.labels import label
 from auth.core.text.moments import clock
-from auth.delivery.senders import http
+from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 from auth.domain.admin import webhooks as admin
 from auth.operator.commands import open_parts
@@ -116,13 +116,13 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
 @click.option(
     "--forward",
     metavar="URL",
-    callback=_checked(targets.http_url),
+    callback=_checked(urls.http_url),
     help="Forward each event to this URL, with its signature.",
 )
 @click.option(
     "--secret",
     metavar="WHSEC",
-    callback=_checked(targets.webhook_secret),
+    callback=_checked(urls.webhook_secret),
     envvar="LATCHKEY_WEBHOOK_SECRET",
     help="Sign with this secret, or LATCHKEY_WEBHOOK_SECRET, instead of a new one.",
 )
@@ -206,6 +206,6 @@ def _line(event: dict[str, Any], id: str, answer: str | None, as_json: bool) -> 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> str:
     passed_on = {name: headers[name] for name in headers if name.startswith(("webhook-", "content-type"))}
     try:
-        return http.post(url, body, passed_on, timeout=promises.HTTP_TIMEOUT - 2).status_line
+        return http_post.post(url, body, passed_on, timeout=promises.HTTP_TIMEOUT - 2).status_line
     except TryLater as failure:
         return str(failure)

@@ -14,11 +14,18 @@ import psycopg2
 
 from auth.core.settings import Settings
 from auth.core.settings.state import NotRunningError
-from auth.operator.doctor import addresses, database, delivery, hooks, mail, secrets
+from auth.operator.doctor import database, delivery, hooks, mail, public_url, secrets
 from auth.operator.doctor.check import Check, Context, Failure, NotChecked
 from sql import Database
 
-CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS, *hooks.CHECKS)
+CHECKS = (
+    *database.CHECKS,
+    *secrets.CHECKS,
+    *public_url.CHECKS,
+    *mail.CHECKS,
+    *delivery.CHECKS,
+    *hooks.CHECKS,
+)
 SECONDS = 4.0  # from the start of the command
 _MARGIN = 0.5  # seconds in which connections that were given up are reported
 _CONNECTIONS = 8

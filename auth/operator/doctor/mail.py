@@ -4,7 +4,7 @@ import dns.exception
 import dns.resolver
 
 from auth.core.net.networks import is_loopback
-from auth.core.settings.values import targets
+from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
 from auth.operator.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
@@ -17,7 +17,7 @@ def _server(context: Context) -> Failure | None:
     if settings.hook_send_email:
         raise NotChecked("a hook sends emails")
     example = "AUTH_SMTP_URL=smtp://user:password@host:587"
-    if settings.smtp_url in (None, targets.CONSOLE):
+    if settings.smtp_url in (None, urls.CONSOLE):
         if settings.is_local:
             raise NotChecked("emails are printed")
         return Failure("There is no mail server: no emails are sent.", example)
@@ -46,9 +46,9 @@ def _sender(context: Context) -> Failure | None:
     settings = context.settings
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
-    if settings.hook_send_email or not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
+    if settings.hook_send_email or not settings.email_enabled or settings.smtp_url in (None, urls.CONSOLE):
         raise NotChecked("no emails are sent")
-    domain = targets.mail_address(settings.mail_from).domain
+    domain = urls.mail_address(settings.mail_from).domain
     if is_loopback(domain) or "." not in domain:
         return Failure(
             f"Emails come from {domain}: other servers refuse them.",

@@ -9,8 +9,8 @@ from auth.core.net import sockets
 from auth.core.settings import Settings, SettingsError
 from auth.core.settings.brand import read_logo
 from auth.core.settings.values.hooks import Hook
-from auth.delivery.messages import load_templates
-from auth.hooks import calls as hooks
+from auth.delivery.rendering import load_templates
+from auth.hooks import http_hooks as hooks
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds

@@ -6,7 +6,7 @@ from flask import request
 from flask_limiter import RateLimitExceeded
 
 from auth.domain.account import factors
-from auth.domain.sign_in import passkeys
+from auth.domain.sign_in import assertions
 from auth.web import factor_schemas, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.input import check, known_id, read_form
@@ -42,7 +42,7 @@ def may_challenge() -> bool:
 
 def challenge() -> dict[str, Any] | None:
     """Return a challenge for the caller's session."""
-    return passkeys.begin_proof() if latchkey.settings.passkeys_enabled else None
+    return assertions.begin_proof() if latchkey.settings.passkeys_enabled else None
 
 
 def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:

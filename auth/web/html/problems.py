@@ -22,13 +22,13 @@ from auth.domain.sign_in.passwords import queued
 from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
+from auth.web.declarations import Refusal, SignIn, says
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
 from auth.web.forms import SESSION, own_form
 from auth.web.html.page import chosen_language, has_text, kinds_listed, page, text, to_own
 from auth.web.limits import limited
-from auth.web.routes import Refusal, SignIn, says
 
 _FIELDS = {
     "invalid_credentials": "password",

@@ -12,8 +12,8 @@ from joserfc.jwk import KeySet
 
 from auth.core.keys import rotation
 from auth.core.keys.openid_keys import KEPT, OpenIdKeys
+from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.core.tokens.keys import Sealer
 from tests.conftest import BASE_URL, secret
 from tests.core.tokens.test_access_tokens import encode, hmac_signed, private_jwk
 from tests.support.server import at_once

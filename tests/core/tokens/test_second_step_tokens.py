@@ -8,10 +8,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from auth.core.tokens.keys import SECOND_STEP, derive
+from auth.core.tokens.derived_keys import SECOND_STEP, derive
 from auth.core.tokens.signing_keys import second_step_key
 from auth.web.context import EXTENSION
-from auth.web.routes import Level, route_of
+from auth.web.declarations import Level, route_of
 from tests.conftest import secret
 from tests.core.tokens.test_access_tokens import encode, hmac_signed
 from tests.support import passkeys, security_keys

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from auth.core.tokens.claims import MAX_BYTES, MOST, OF_ACCESS_TOKENS, OF_ID_TOKENS, read
+from auth.core.tokens.claim_rules import MAX_BYTES, MOST, OF_ACCESS_TOKENS, OF_ID_TOKENS, read
 from tests.support.answers import A_TIMESTAMP
 from tests.support.cases import cases
 from tests.support.commands import run_command

@@ -10,8 +10,8 @@ import structlog
 from auth.core import files, settings
 from auth.core.keys import fingerprints
 from auth.core.keys.openid_keys import OpenIdKeys
-from auth.core.tokens import keys, signing_keys
-from auth.core.tokens.keys import format_time
+from auth.core.tokens import derived_keys, signing_keys
+from auth.core.tokens.derived_keys import format_time
 from tests.conftest import new_app, secret
 from tests.support.commands import SYSTEM_USER, run_command
 from tests.support.factors import set_up
@@ -51,7 +51,7 @@ class Deployment:
             text = path.read_text()
             for key in json.loads(self.run("list", "--json").replace("}\n{", "},{").join("[]")):
                 if at := key["active_from"]:
-                    text = text.replace(at, format_time(keys.parse_time(at) - seconds))
+                    text = text.replace(at, format_time(derived_keys.parse_time(at) - seconds))
             path.write_text(text)
         self.parts.key_ring.refresh()
 
@@ -89,7 +89,7 @@ class TestRotation:
         assert deployment.states(kind) == ["waiting", "in use"]
         old = deployment.keys(kind)[1]["id"]
         assert "is in use. Another one takes over at 2" in deployment.run("remove", old, status=1)
-        at = keys.parse_time(deployment.keys(kind)[0]["active_from"])
+        at = derived_keys.parse_time(deployment.keys(kind)[0]["active_from"])
         assert at == pytest.approx(time.time() + A_DAY, abs=60)
         deployment.move_time(A_DAY - 60)
         assert deployment.states(kind) == ["waiting", "in use"]

@@ -19,9 +19,9 @@ from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.sockets import is_here
 from auth.core.tokens import one_time, signing_keys
-from auth.core.tokens.keys import Sealer, derive
-from auth.operator.doctor import addresses, examination, secrets
+from auth.core.tokens.derived_keys import Sealer, derive
 from auth.operator.doctor import database as database_checks
+from auth.operator.doctor import examination, public_url, secrets
 from auth.operator.doctor.examination import CHECKS, examine
 from sql import pool, queries, schema
 from tests.conftest import secret
@@ -400,7 +400,7 @@ class TestPublicUrl:
             assert look("certificate", base_url=target.url).startswith("a certificate for 127.0.0.1")
             with certificate.trusted(monkeypatch):
                 assert look("certificate", base_url=target.url) == "certbot renew"
-                monkeypatch.setattr(addresses, "_LEAST_DAYS", 0)
+                monkeypatch.setattr(public_url, "_LEAST_DAYS", 0)
                 assert look("certificate", base_url=target.url) is None
 
     @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core import addresses
 from auth.core.net import redirects
-from auth.core.settings.values import targets
-from auth.core.tokens import keys, signing_keys
+from auth.core.settings.values import urls
+from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.access_tokens import SECOND_STEP
 
 Check = Callable[[str], object]
@@ -83,7 +83,7 @@ def secret(value: str) -> None:
 
 def timed_secret(value: str) -> None:
     try:
-        text, _ = keys.split_time(value)
+        text, _ = derived_keys.split_time(value)
     except ValueError:
         raise ValueError("must have a time such as 2026-11-22T00:00:00Z after the @") from None
     secret(text)
@@ -132,7 +132,7 @@ def postgres_url(value: str) -> None:
 
 def public_url(value: str) -> None:
     problem = "must be an http or https URL without a user, query or fragment"
-    if targets.split_http_url(value, problem).query:
+    if urls.split_http_url(value, problem).query:
         raise ValueError(problem)
 
 
@@ -219,5 +219,5 @@ def rate_limit(value: str) -> RateLimitItem:
 
 
 def smtp_url(value: str) -> None:
-    if value != targets.CONSOLE:
-        targets.smtp_server(value)
+    if value != urls.CONSOLE:
+        urls.smtp_server(value)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from auth.core.settings.values import targets
+from auth.core.settings.values import urls
 
 # GoTrue's name of each hook, which its requests carry, by the name of its setting.
 NAMES = {
@@ -33,7 +33,7 @@ class Hook:
 
 
 def url(value: str) -> None:
-    targets.http_url(value)
+    urls.http_url(value)
 
 
 def url_or_function(value: str) -> None:
@@ -48,5 +48,5 @@ def secrets(value: str) -> tuple[str, ...]:
     """Parse secrets in our form, `whsec_…,whsec_…`, or in GoTrue's, `v1,whsec_…|v1,whsec_…`."""
     found = tuple(part.strip() for part in re.split("[,|]", value) if part.strip() not in ("", "v1"))
     for secret in found:
-        targets.webhook_secret(secret)
+        urls.webhook_secret(secret)
     return found

@@ -13,7 +13,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core.settings.values import checks, hooks
 from auth.core.settings.values.checks import Check, validator
-from auth.core.tokens import claims
+from auth.core.tokens import claim_rules
 
 
 def _hidden(value: Any) -> str:
@@ -129,10 +129,10 @@ def domains() -> Any:
     return shown_as(shows, parsed(checks.domains))
 
 
-def claims_of(rules: claims.Rules) -> Any:
+def claims_of(rules: claim_rules.Rules) -> Any:
     """Declare claims that are added to tokens, as a JSON object of their paths."""
     return shown_as(
-        lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claims.read, rules=rules))
+        lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claim_rules.read, rules=rules))
     )
 
 

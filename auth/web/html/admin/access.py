@@ -16,7 +16,7 @@ from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
-from auth.web.html.admin.page import console_page
+from auth.web.html.admin.console_page import console_page
 from auth.web.html.page import to_own
 from auth.web.html.problems import ELSEWHERE, Problem, problem_of, to_step
 from auth.web.limits import limited

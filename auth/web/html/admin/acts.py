@@ -12,14 +12,14 @@ from flask import Blueprint, Response, request
 from marshmallow import Schema
 
 from auth.domain.account import recovery_codes
-from auth.domain.sign_in import passkeys
+from auth.domain.sign_in import assertions
 from auth.domain.sign_in.factor_codes import check_totp
 from auth.web import View, fields, g, guard, takes_metadata
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
-from auth.web.html.admin.page import console_page
+from auth.web.html.admin.console_page import console_page
 from auth.web.html.challenges import own_factors, sent_credential, verify_key
 from auth.web.html.page import to_own
 from auth.web.html.problems import Problem, shows
@@ -130,7 +130,7 @@ def _give_factor() -> None:
         verify_key(added_before=before)
         return
     if "credential" in request.form:
-        passkeys.prove(sent_credential(), added_before=before, owner=passkeys.own_session())
+        assertions.prove(sent_credential(), added_before=before, owner=assertions.own_session())
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code.replace(" ", "")) != _TOTP_LENGTH:

@@ -7,7 +7,7 @@ from auth.web import targets
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.admin.acts import Subject
-from auth.web.html.admin.page import pretty
+from auth.web.html.admin.console_page import pretty
 from auth.web.input import known_id
 from sql import queries
 
