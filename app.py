@@ -28,7 +28,8 @@ def create_app(config: Settings | None = None) -> Flask:
     """Return the WSGI application: the house, and the wings that are on. Raises `SettingsError`."""
     config = config or settings.load()
     logs.configure(config, edge.log_context)
-    app = Application("auth", template_folder="web/html/templates", static_folder="web/html/static")
+    app = Application("auth", static_folder="web/html/static")
+    app.show_rooms(["web/html", *wings.on(config)])
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)

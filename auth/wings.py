@@ -53,7 +53,12 @@ def senders(settings: Settings, db: Database | None, sealer: Sealer | None) -> d
     return found
 
 
+def on(settings: Settings) -> list[str]:
+    """Return the names of the wings that are on."""
+    return [wing for wing, is_on in WINGS.items() if is_on(settings)]
+
+
 def _functions(settings: Settings, name: str) -> Iterator[Callable[..., Any]]:
-    for wing, is_on in WINGS.items():
-        if is_on(settings) and (found := getattr(importlib.import_module(f"auth.{wing}"), name, None)):
+    for wing in on(settings):
+        if found := getattr(importlib.import_module(f"auth.{wing}"), name, None):
             yield found

@@ -39,7 +39,7 @@ SCHEMES = {
     "client": {NO_CREDENTIALS, "client_secret_basic"},
     "client_token": {"client_access_token"},
 }
-# Flask's route to the files in auth/web/html/static.
+# Flask's route to the files in static/ of auth/web/html and the wings.
 STATIC = "static"
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 

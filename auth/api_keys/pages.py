@@ -50,7 +50,7 @@ def states(key: dict[str, Any]) -> list[Any]:
 
 
 def _page(problem: Problem | None = None) -> Response:
-    return page("account_api_key.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
+    return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
 
 
 @blueprint.get("/account/api-keys")
@@ -71,4 +71,4 @@ def submit_new_api_key() -> Response:
     lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
     body = {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
     made = api_keys.add(guard.live_caller(), body)
-    return page("account_api_key_made.html", script=True, here=None, key=made["key"])
+    return page("api_keys/made.html", script=True, here=None, key=made["key"])

@@ -2,8 +2,27 @@
 
 from typing import TYPE_CHECKING
 
+from auth.core.settings import Settings
+
 if TYPE_CHECKING:
     from flask import Flask
+
+    from auth.web.context import Lists
+
+
+# Place, path and title of the sections. A wing may stand between two.
+_NAVIGATION = [
+    (10, "console", "Overview"),
+    (20, "console/users", "Users"),
+    (40, "console/audit", "Audit log"),
+    (50, "console/webhooks", "Webhooks"),
+    (60, "console/messages", "Messages"),
+    (70, "console/settings", "Settings"),
+]
+
+
+def init_lists(lists: "Lists", _settings: Settings) -> None:
+    lists.navigation.extend(_NAVIGATION)
 
 
 def init_app(app: "Flask") -> None:
@@ -37,7 +56,7 @@ def init_app(app: "Flask") -> None:
         messages,
         message_preview,
     )
-    console = Blueprint("console", __name__, template_folder="templates")
+    console = Blueprint("console", __name__)
     for section in (*(each.blueprint for each in sections), *app.extensions[EXTENSION].lists.sections):
         console.register_blueprint(section)
     access.register_in(console)

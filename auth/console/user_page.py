@@ -24,7 +24,7 @@ from sql import queries
 blueprint = Blueprint("user", __name__)
 
 ENTRIES = 25
-_SESSIONS, _APPLICATIONS, _MESSAGES = 10, 25, 10
+_SESSIONS, _MESSAGES = 10, 10
 _LONGEST_NAME = 200
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
@@ -69,11 +69,10 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
-        **{name: shown(user.id) for name, shown in latchkey.lists.user_tabs.items()},
+        "tabs": {name: show(user.id) for name, show in latchkey.lists.user_tabs.items()},
     }
 
 
@@ -101,10 +100,6 @@ def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
     return [name for name in USER_ACTS if wanted.get(name, True)]
-
-
-def _grants(user_id: str) -> list[Any]:
-    return queries.list_applications_of(latchkey.db, user_id=user_id, most=_APPLICATIONS)
 
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _LONGEST_QUERY = 100
 _MOST_FOUND = 30
 _SNIPPET = 160
 
-blueprint = Blueprint("docs", __name__, template_folder="templates")
+blueprint = Blueprint("docs", __name__)
 
 
 @blueprint.get("/docs")

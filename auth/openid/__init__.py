@@ -19,8 +19,12 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     lists.pages.extend((consent_page.blueprint, logout.blueprint))
     if settings.oauth_server:
         from auth.openid import console
+        from auth.openid.pages import account
 
         lists.sections.append(console.blueprint)
+        lists.navigation.append((30, "console/applications", "Applications"))
+        lists.tabs["applications"] = account.shown_grants
+        lists.user_tabs["applications"] = console.grants_of
 
 
 def init_app(app: "Flask") -> None:

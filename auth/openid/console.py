@@ -38,6 +38,7 @@ blueprint = Blueprint("applications", __name__)
 _COUNTED = 1000
 # The newest grants whose sessions are read for the last use of an application: in the list, and on its page.
 _SEARCHED, _SEARCHED_OF_ONE = 100, 1000
+_MOST_OF_USER = 25
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
@@ -63,6 +64,11 @@ _ClientForm = Input.of(
     **{name: fields.Choice("yes") for name in (*_FLAGS, *_GRANT_TYPES)},
     token_endpoint_auth_method=fields.Choice(*_METHODS, required=True),
 )
+
+
+def grants_of(user_id: str) -> list[Any]:
+    """Return the grants of a user, newest first."""
+    return queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
 
 
 @blueprint.get("/console/applications")

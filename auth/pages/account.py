@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.core.text import user_agents
-from auth.domain.account import api_keys, identities, recovery_codes, removal
+from auth.domain.account import api_keys, grants, identities, recovery_codes, removal
 from auth.domain.account.changes import delete_caller
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
@@ -65,8 +65,7 @@ def show_account() -> Response:
         has_password=known.password_hash is not None,
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
-        grants=[_grant(grant) for grant in own_grants()],
-        **{name: shown() for name, shown in latchkey.lists.tabs.items()},
+        tabs={name: shown for name, show in latchkey.lists.tabs.items() if (shown := show()) is not None},
         notice=_notice(),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -85,7 +84,7 @@ def download_data() -> Response:
         "user": own_user(),
         "sessions": _sessions()[0],
         "passkeys": own_passkeys(),
-        "applications": own_grants(),
+        "applications": grants.own(),
         "api_keys": api_keys.own(),
         "activity": json.loads(activity),
     }
@@ -227,21 +226,6 @@ def _devices() -> list[dict[str, Any]]:
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
         session["used"] = ago(session["refreshed_at"])
     return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
-
-
-def own_grants() -> list[dict[str, Any]]:
-    if not latchkey.settings.oauth_server:
-        return []
-    return json.loads(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
-
-
-def _grant(grant: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": grant["client"]["id"],
-        "name": application(grant["client"]["name"]),
-        "scopes": [text("scopes", scope) for scope in grant["scopes"]],
-        "allowed": ago(grant["granted_at"]),
-    }
 
 
 def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:

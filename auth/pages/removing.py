@@ -14,7 +14,7 @@ from auth.domain.account.api_keys import remove as remove_api_key
 from auth.domain.account.changes import change_user
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import Act, remove, require
-from auth.pages.account import name_of, own_grants, shown_change
+from auth.pages.account import name_of, shown_change
 from auth.pages.factors import own_steps
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
@@ -68,7 +68,7 @@ def _identity(id: str) -> _Removal:
 
 def _application(id: str) -> _Removal:
     # AUTH_OAUTH_SERVER=false hides the grants that are still in the database.
-    clients = (each["client"] for each in own_grants() if each["client"]["id"] == id)
+    clients = (each["client"] for each in grants.own() if each["client"]["id"] == id)
     name = application(found(next(clients, None), "not_found")["name"])
     grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
     act = remove("grant", found(grant, "not_found").id)

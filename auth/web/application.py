@@ -3,13 +3,16 @@
 The comments give what an override saves of the time that GET /user takes in the application.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from flask import Flask, Request, Response
+from flask import Flask, Request, Response, send_from_directory
 from flask.json.provider import DefaultJSONProvider
+from jinja2 import FileSystemLoader
 from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import NotFound
 from werkzeug.routing import MapAdapter
 
 from auth.web.request_context import RequestContext, g
@@ -45,6 +48,18 @@ class Application(Flask):
     request_class = BoundedRequest
     json_provider_class = JsonProvider
     app_ctx_globals_class = cast("Any", RequestContext)
+    rooms: Sequence[str] = ()
+
+    def show_rooms(self, rooms: Sequence[str]) -> None:
+        """Find templates and static files in the folders `templates` and `static` of these rooms."""
+        self.rooms = rooms
+        self.jinja_loader = FileSystemLoader([f"{self.root_path}/{room}/templates" for room in rooms])
+
+    def send_static_file(self, filename: str) -> Response:
+        for room in self.rooms:
+            with suppress(NotFound):
+                return send_from_directory(f"{self.root_path}/{room}/static", filename)
+        raise NotFound
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         # No route depends on the host, which need not be parsed: 5 %.

@@ -40,10 +40,13 @@ class Lists:
     claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
     # Asked with the page that a form leads to; returns the application's request behind it, or None.
     form_targets: "list[Callable[[str], Any]]" = field(default_factory=list)
-    # Pages beside those of the account, and sections of the console.
+    # Pages beside those of the account, and sections of the console, with place, path and title of those that
+    # its navigation names.
     pages: "list[Blueprint]" = field(default_factory=list)
     sections: "list[Blueprint]" = field(default_factory=list)
-    # What the account page shows of its user, and the console of a user, by the name in the template.
+    navigation: "list[tuple[int, str, str]]" = field(default_factory=list)
+    # What the account page shows of its user in <name>/tab.html, and the console of a user in
+    # <name>/user_tab.html, as `shown`, unless it is None.
     tabs: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
     user_tabs: "dict[str, Callable[[str], Any]]" = field(default_factory=dict)
 

@@ -1,5 +1,6 @@
 """What users allow applications: one grant for each user and client."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,16 @@ from auth.domain.sign_in.reauthentication import remove as removing
 from auth.web import audit, guard
 from auth.web.context import latchkey
 from sql import Transaction, queries
+
+
+def own() -> list[dict[str, Any]]:
+    """Return the caller's grants, newest first; none where applications are disabled. Raises `ApiError`."""
+    if not latchkey.settings.oauth_server:
+        return []
+    found: list[dict[str, Any]] = json.loads(
+        guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants
+    )
+    return found
 
 
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:

@@ -15,16 +15,6 @@ from auth.web.context import latchkey
 from auth.web.html.page import application, page
 from auth.web.schemas import Input
 
-# Path and title of each section, in the order of the navigation.
-_SECTIONS = {
-    "console": "Overview",
-    "console/users": "Users",
-    "console/applications": "Applications",
-    "console/audit": "Audit log",
-    "console/webhooks": "Webhooks",
-    "console/messages": "Messages",
-    "console/settings": "Settings",
-}
 # Rows of a page. One more is read, to know whether there is a next page.
 MOST = 25
 
@@ -36,18 +26,13 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     """
     common = {
         "section": "/".join(request.path.split("/")[1:3]),
-        "sections": _sections(),
+        "navigation": sorted(latchkey.lists.navigation),
         "administrator": g.administrator,
         "here": request.path,
         "label": label,
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)
-
-
-def _sections() -> dict[str, str]:
-    absent = set() if latchkey.settings.oauth_server else {"console/applications"}
-    return {path: title for path, title in _SECTIONS.items() if path not in absent}
 
 
 class Filters(Input):
