@@ -8,6 +8,5 @@ from auth.web.context import EXTENSION
 try:
     app = create_app(served.current)
     app.extensions[EXTENSION].key_ring.watch()
-    app.extensions[EXTENSION].passwords.threads.watch()
 except (SettingsError, NotRunningError) as error:
     sys.exit(str(error))

@@ -32,9 +32,6 @@ class RequestMetrics:
         )
         self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
-        # Outlives the worker, which ends before the next scrape.
-        stuck = Gauge("latchkey_hash_stuck", "Workers whose hashing is stuck.", multiprocess_mode="sum")
-        latchkey.passwords.threads.when_stuck.append(stuck.inc)
         threading.Thread(target=_Samples(latchkey).run, name="metrics", daemon=True).start()
 
     def count(self, method: str, status: int, seconds: float) -> None:
@@ -71,6 +68,7 @@ class _Samples:
             multiprocess_mode="livemax",
         )
         self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
+        self._stuck = _sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
         self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
         self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
         self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
@@ -88,6 +86,7 @@ class _Samples:
         self._workers.set(1)
         self._degraded.set(health.trouble() is not None)
         self._queue.set(self._passwords.queue_length)
+        self._stuck.set(self._passwords.threads.is_stuck())
         self._connections.set(self._pool.lent)
         self._size.set(self._pool.size)
         for counter, total in (

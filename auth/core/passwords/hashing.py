@@ -73,7 +73,7 @@ class Passwords:
         self._dummy_hash = _SCHEME + bcrypt.hashpw(os.urandom(16), bcrypt.gensalt(self._cost)).decode()
         # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
         self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
-        self.threads = HashingThreads(self._cost)
+        self.threads = HashingThreads()
         self._admission = self.threads.semaphore(_ADMITTED)
         # Requests that were admitted or are waiting, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
@@ -85,7 +85,7 @@ class Passwords:
         if self._is_admitted.get():
             yield
             return
-        is_closed = self.threads.is_stuck or self.queue_length >= LONGEST_QUEUE
+        is_closed = self.threads.is_stuck() or self.queue_length >= LONGEST_QUEUE
         self.queue_length += 1
         try:
             if is_closed or not self._admission.acquire(timeout=PATIENCE):
@@ -113,16 +113,15 @@ class Passwords:
             mac = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
             salt = salt[: -len(_FILLING_SALT)] + base64.b64encode(mac).translate(_BASE64, b"=")
         with self.queue():
-            hashed = self.threads.run(_SCHEME, lambda: bcrypt.hashpw(prepared, salt)).decode()
+            hashed = self.threads.run(lambda: bcrypt.hashpw(prepared, salt)).decode()
         # Of another version of bcrypt, which computes the same.
         return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
 
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long without one, and as long at least for a foreign hash."""
         checked = password_hash or self._dummy_hash
-        scheme = checked.lstrip("$").partition("$")[0]
         with self.queue():
-            matches = self.threads.run(scheme, lambda: self._matches(password.encode(), checked))
+            matches = self.threads.run(lambda: self._matches(password.encode(), checked))
         return matches and password_hash is not None
 
     def can_check(self, password_hash: str) -> bool:

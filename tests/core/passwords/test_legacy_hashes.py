@@ -249,8 +249,8 @@ class TestWork:
         def work():
             return hashes.rounds + computed
 
-        def counting(scheme, check):
-            before, found = work(), run(scheme, check)
+        def counting(check):
+            before, found = work(), run(check)
             in_threads.append(work() - before)
             return found
 
@@ -268,7 +268,7 @@ class TestWork:
                 monkeypatch.setattr(*function, computing)
             before = work()
             assert not passwords.check(text, stored)
-            # All of it is in the threads that the queue admits to, and that are watched.
+            # All of it is in the threads that the queue admits to.
             assert in_threads.pop() == work() - before
             return work() - before
 
