@@ -1,61 +1,46 @@
-"""Access tokens for tests without a service. Needs the standard library only."""
+"""Access tokens for tests without a service. Needs the package `cryptography`."""
 
 import base64
 import functools
-import hashlib
 import json
-import secrets
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# ES256 on P-256 (FIPS 186-5), because the standard library has no signatures.
-_P = 2**256 - 2**224 + 2**192 + 2**96 - 1
-_N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-_G = (
-    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
-    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
-)
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+_KEY_ID = "test"
 
 
 @functools.cache
-def _private_key() -> int:
-    return secrets.randbelow(_N - 1) + 1
+def _private_key() -> "EllipticCurvePrivateKey":
+    # The rest of the plugin works without this package.
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
 
 
-def _add(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    if a == b:
-        slope = (3 * a[0] ** 2 - 3) * pow(2 * a[1], -1, _P)
-    else:
-        slope = (b[1] - a[1]) * pow(b[0] - a[0], -1, _P)
-    x = (slope**2 - a[0] - b[0]) % _P
-    return x, (slope * (a[0] - x) - a[1]) % _P
-
-
-def _times_generator(factor: int) -> tuple[int, int]:
-    total = _G
-    for bit in f"{factor:b}"[1:]:
-        total = _add(total, total)
-        if bit == "1":
-            total = _add(total, _G)
-    return total
-
-
-def _encoded(value: bytes | Mapping[str, Any]) -> str:
-    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+def _encoded(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-@functools.cache
-def _jwk() -> dict[str, str]:
-    x, y = (_encoded(number.to_bytes(32, "big")) for number in _times_generator(_private_key()))
-    return {"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "test", "alg": "ES256", "use": "sig"}
+def _es256(text: str) -> str:
+    """Sign as JWS does: the two numbers of the signature without DER (RFC 7518, section 3.4)."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
+
+    signature = _private_key().sign(text.encode(), ec.ECDSA(hashes.SHA256()))
+    return _encoded(b"".join(number.to_bytes(32, "big") for number in utils.decode_dss_signature(signature)))
 
 
 def jwks() -> dict[str, Any]:
     """Return the JWK Set that verifies the tokens of `mint`. Each process has its own key."""
-    return {"keys": [_jwk()]}
+    public = _private_key().public_key().public_numbers()
+    x, y = (_encoded(number.to_bytes(32, "big")) for number in (public.x, public.y))
+    key = {"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": _KEY_ID, "alg": "ES256", "use": "sig"}
+    return {"keys": [key]}
 
 
 def mint(claims: Mapping[str, Any] | None = None, *, issuer: str = "http://localhost:8000") -> str:
@@ -78,13 +63,7 @@ def mint(claims: Mapping[str, Any] | None = None, *, issuer: str = "http://local
         "aal": "aal1",
         "amr": [{"method": "password", "timestamp": now}],
     }
-    header = {"alg": "ES256", "kid": _jwk()["kid"], "typ": "JWT"}
+    header = {"alg": "ES256", "kid": _KEY_ID, "typ": "JWT"}
     chosen = {name: value for name, value in (default | dict(claims or {})).items() if value is not None}
-    signed = f"{_encoded(header)}.{_encoded(chosen)}"
-    nonce, digest = (
-        secrets.randbelow(_N - 1) + 1,
-        int.from_bytes(hashlib.sha256(signed.encode()).digest(), "big"),
-    )
-    r = _times_generator(nonce)[0] % _N
-    s = pow(nonce, -1, _N) * (digest + r * _private_key()) % _N
-    return f"{signed}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    signed = ".".join(_encoded(json.dumps(part).encode()) for part in (header, chosen))
+    return f"{signed}.{_es256(signed)}"

@@ -1,4 +1,7 @@
-"""Tests of applications against a real service; docs/testing.md. Needs the standard library only."""
+"""Tests of applications against a real service; docs/testing.md.
+
+Needs the standard library only, and `mint` the package `cryptography`.
+"""
 
 import json
 import os
