@@ -15,6 +15,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
+from auth.web.form_schemas import BanForm
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
@@ -37,7 +38,6 @@ _SHOWN = 10
 _OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
 
 _ChosenForm = Input.of(ids=fields.Text())
-_BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
 _ListForm = Input.of(emails=fields.LongText(required=True))
 _Ban = AnyUserChange(only=("ban_duration",))
 
@@ -136,7 +136,7 @@ _ACTS = {
         "Bans {users} and ends {sessions}.",
         "Lifting a ban lets a user sign in again. What ends now stays ended.",
         "Removes {keys}.",
-        form=_BanForm,
+        form=BanForm,
         template="act_ban.html",
     ),
     "delete": _act(

@@ -12,7 +12,7 @@ from auth.core.text.moments import clock
 from auth.domain.account import factors, passkeys
 from auth.domain.admin import messages, users
 from auth.domain.links.message_requests import request_message
-from auth.web import fields, schemas
+from auth.web import fields, form_schemas, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin import acts
@@ -27,13 +27,11 @@ from sql import queries
 blueprint = Blueprint("user_acts", __name__)
 
 _NEVER = "This can’t be undone."
-_BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
 _MetadataForm = Input.of(
     user_metadata=fields.MetadataText(required=True),
     app_metadata=fields.MetadataText(required=True),
     version=fields.Text(required=True),
 )
-_InvitationForm = Input.of(email=fields.Email(required=True))
 _NewUserForm = Input.of(
     **{name: fields.Text(load_default="") for name in ("name", "email", "phone", "password")},
     is_confirmed=fields.Text(load_default=""),
@@ -173,7 +171,7 @@ USER_ACTS = {
         do=_change,
         done="User banned.",
         is_destructive=True,
-        form=_BanForm,
+        form=form_schemas.BanForm,
         template="act_ban.html",
     ),
     "unban": Act(
@@ -268,7 +266,7 @@ _WITHOUT_USER = {
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
         do=_invite,
         done="The invitation is on its way.",
-        form=_InvitationForm,
+        form=form_schemas.EmailForm,
         template="act_invite.html",
     ),
 }

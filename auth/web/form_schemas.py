@@ -7,7 +7,7 @@ from marshmallow import pre_load
 from auth.core.addresses import looks_like_phone
 from auth.web import fields
 from auth.web.context import latchkey
-from auth.web.schemas import Addressed, Challenged, Input, VerifyQuery
+from auth.web.schemas import Addressed, Challenged, Decision, Input, VerifyQuery
 
 
 class AddressForm(Addressed):
@@ -26,18 +26,15 @@ SignInForm = AddressForm.of(password=fields.Password(required=True))
 CodeForm = AddressForm.of(code=fields.TypedCode(required=True))
 
 
-class PageForm(Input):
-    page = fields.Choice("sign-in", "sign-up", "forgot-password", required=True)
-
-
+PageForm = Input.of(page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True))
 WaitingForm = PageForm.of(email=fields.Email(required=True))
 EmailForm = Input.of(email=fields.Email(required=True))
-EmailCodeForm = Input.of(email=fields.Email(required=True), code=fields.TypedCode(required=True))
+EmailCodeForm = EmailForm.of(code=fields.TypedCode(required=True))
 PasswordForm = Input.of(password=fields.Password(required=True))
-CommonForm = Input.of(password=fields.Password(required=True), email=fields.Text())
+CommonForm = PasswordForm.of(email=fields.Text())
 NameForm = Input.of(name=fields.Name(required=True))
 PhoneForm = Input.of(phone=fields.Phone(required=True))
-PhoneCodeForm = Input.of(phone=fields.Phone(required=True), code=fields.TypedCode(required=True))
+PhoneCodeForm = PhoneForm.of(code=fields.TypedCode(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
     kind=fields.Choice(
@@ -48,9 +45,9 @@ RemovalForm = Input.of(
 )
 ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
 DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
-FirstCodeForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCode(required=True))
 AppNameForm = Input.of(name=fields.Name(load_default=""))
 AppCodeForm = Input.of(code=fields.TypedCode(required=True))
+FirstCodeForm = AppCodeForm.of(factor_id=fields.Text(required=True))
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
 CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
 SignOutForm = Input.of(
@@ -67,6 +64,5 @@ LinkingForm = Input.of(flow=fields.Text(required=True))
 VerifyForm = VerifyQuery.of(
     action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
 )
-ConsentForm = Input.of(
-    authorization_id=fields.Text(required=True), action=fields.Choice("approve", "deny", required=True)
-)
+ConsentForm = Decision.of(authorization_id=fields.Text(required=True))
+BanForm = Input.of(ban_duration=fields.BanDuration(required=True))

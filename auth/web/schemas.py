@@ -1,6 +1,6 @@
 """The marshmallow schema of each body and query. `null` means absent."""
 
-from typing import Any
+from typing import Any, Self, cast
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Field, Nested
@@ -15,8 +15,8 @@ class Input(Schema):
         unknown = EXCLUDE
 
     @classmethod
-    def of(cls, **members: Field) -> type[Schema]:
-        return cls.from_dict(members)
+    def of(cls, **members: Field) -> type[Self]:
+        return cast("type[Self]", cls.from_dict(members))
 
     @pre_load
     def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
@@ -71,12 +71,6 @@ class Otp(Addressed, Challenged):
     data = fields.StrangersMetadata(load_default=dict)
 
 
-class Magiclink(Challenged):
-    email = fields.Email(required=True)
-    create_user = fields.Flag(load_default=True)
-    data = fields.StrangersMetadata(load_default=dict)
-
-
 class Resend(Addressed, Challenged):
     type = fields.Choice("signup", "email_change", "sms", "phone_change", required=True)
 
@@ -88,6 +82,9 @@ class Resend(Addressed, Challenged):
 
 
 Recover = Challenged.of(email=fields.Email(required=True))
+Magiclink = Recover.of(
+    create_user=fields.Flag(load_default=True), data=fields.StrangersMetadata(load_default=dict)
+)
 RedirectQuery = Input.of(redirect_to=fields.Text())
 Introspection = Input.of(token=fields.LongText(required=True))
 LogoutQuery = Input.of(scope=fields.Choice("global", "local", "others", load_default="global"))
@@ -292,4 +289,5 @@ class WebhookChange(AdminInput):
     rotate_secret = fields.Flag(load_default=False)
 
 
+Decision = Input.of(action=fields.Choice("approve", "deny", required=True))
 TestEvent = AdminInput.of(event=fields.Choice(*webhooks.EVENTS, load_default="user.updated"))

@@ -7,9 +7,9 @@ from io import StringIO
 from typing import Any
 
 from auth.core import addresses
-from auth.web import fields, targets
+from auth.web import targets
 from auth.web.errors import ApiError
-from auth.web.schemas import Input
+from auth.web.form_schemas import EmailForm
 from sql import queries
 
 MOST_EMAILS = 500
@@ -26,8 +26,6 @@ _FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r])')
 _PHONE = re.compile(r"\+[0-9]+")
 # A terminal would obey them.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-
-_Email = Input.of(email=fields.Email(required=True))
 
 
 def export(filters: dict[str, Any]) -> Iterator[str]:
@@ -63,7 +61,7 @@ def emails_in(text: str) -> list[str]:
     found = re.findall(r"[^\s,;]+", text) or [""]
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
-    if wrong := [each for each in found if _Email().validate({"email": each})]:
+    if wrong := [each for each in found if EmailForm().validate({"email": each})]:
         raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
     return [*dict.fromkeys(map(addresses.canonical, found))]
 

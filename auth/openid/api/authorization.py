@@ -44,7 +44,6 @@ blueprint = Blueprint("authorization", __name__)
 _ContinueQuery = schemas.Input.of(
     authorization_id=fields.Text(required=True), approval=fields.Text(required=True)
 )
-_Consent = schemas.Input.of(action=fields.Choice("approve", "deny", required=True))
 
 
 def _asks_silently() -> bool:
@@ -153,7 +152,7 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
-    action = read_body(_Consent())["action"]
+    action = read_body(schemas.Decision())["action"]
     with latchkey.db.transaction() as tx:
         user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
         _check_own(asked)
