@@ -2,12 +2,14 @@
 
 The application, the delivery process and the commands import those that are on. A wing is a package with some
 of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house shows,
-`init_domain(lists, settings)` what the domain asks, also in commands, and `senders(settings, db, sealer)` its
-senders by channel.
+`init_domain(lists, settings)` what the domain asks, also in commands, `senders(settings, db, sealer)` its
+senders by channel. `commands()` are the modules of its commands by name, and `checks()` those of the doctor,
+whether it is on or not.
 """
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from auth.core.settings import Settings
@@ -33,24 +35,34 @@ WINGS: dict[str, Callable[[Settings], object]] = {
 
 def init_domain(parts: Any) -> None:
     """Let the wings add what the domain asks. Imports no page, so that commands start quickly."""
-    for add in _functions(parts.settings, "init_domain"):
+    for add in _functions(on(parts.settings), "init_domain"):
         add(parts.lists, parts.settings)
 
 
 def init_app(app: "Flask", parts: Any) -> None:
     """Let the wings add what the house shows, and their routes."""
-    for add in _functions(parts.settings, "init_lists"):
+    for add in _functions(on(parts.settings), "init_lists"):
         add(parts.lists, parts.settings)
-    for add in _functions(parts.settings, "init_app"):
+    for add in _functions(on(parts.settings), "init_app"):
         add(app)
 
 
 def senders(settings: Settings, db: Database | None, sealer: Sealer | None) -> dict[str, Any]:
     """Return the senders of the wings by channel. Without the database, those that need it are missing."""
     found: dict[str, Any] = {}
-    for each in _functions(settings, "senders"):
+    for each in _functions(on(settings), "senders"):
         found |= each(settings, db, sealer)
     return found
+
+
+def commands() -> dict[str, str]:
+    """Return the modules of the wings' commands by name."""
+    return dict(chain.from_iterable(each().items() for each in _functions(WINGS, "commands")))
+
+
+def checks() -> list[Any]:
+    """Return the wings' checks of a deployment."""
+    return list(chain.from_iterable(each() for each in _functions(WINGS, "checks")))
 
 
 def on(settings: Settings) -> list[str]:
@@ -58,7 +70,7 @@ def on(settings: Settings) -> list[str]:
     return [wing for wing, is_on in WINGS.items() if is_on(settings)]
 
 
-def _functions(settings: Settings, name: str) -> Iterator[Callable[..., Any]]:
-    for wing in on(settings):
+def _functions(names: Iterable[str], name: str) -> Iterator[Callable[..., Any]]:
+    for wing in names:
         if found := getattr(importlib.import_module(f"auth.{wing}"), name, None):
             yield found

@@ -37,7 +37,7 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
         for node in nodes(source)
         if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
     }
-    assert homes == {"auth/web/guard.py", "auth/operator/commands/common.py"}
+    assert homes == {"auth/web/guard.py", "auth/cli/commands.py"}
     assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
         "auth/web/guard.py"
     }
@@ -152,7 +152,7 @@ SHOWING = {
 READING = {
     "auth/domain/account/changes.py": "writes what the user sends",
     "auth/domain/admin/users.py": "writes what the administrator sends, and compares it",
-    "auth/operator/commands/hooks.py": "the event of a hook",
+    "auth/hooks/command.py": "the event of a hook",
     "auth/console/user_page.py": "shows it",
     "auth/domain/links/spending.py": "writes what the sign-up sent",
     "auth/openid/claims.py": "the claims of the scope profile",
@@ -197,7 +197,7 @@ def test_only_named_files_import_what_connects_to_other_machines():
 # Who knows the signatures of Standard Webhooks.
 SIGNING = {
     "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
-    "auth/operator/commands/webhooks.py": "verifies what it is sent",
+    "auth/webhooks/command.py": "verifies what it is sent",
 }
 
 

@@ -1,44 +1,82 @@
-"""Arguments, options, progress bars and failures that commands share."""
+"""What commands share, also those of wings: the parts of the service, arguments, options and failures."""
 
-import signal
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from auth.core import addresses
-from auth.core.files import DRAFT
-from auth.core.settings import Settings
-from auth.core.settings.state import InUseError
-from auth.operator.commands import open_parts
-from sql import queries
+from auth.core import addresses, logs, settings
+from auth.core.keys import fingerprints
+from auth.core.settings import running
+from auth.core.settings.kept_secrets import Missing
+from sql import Database, queries
 
 if TYPE_CHECKING:
     from auth.web.context import Latchkey
 
 
-class _Unreadable(click.ClickException):
+def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
+    if parts := _given_parts():
+        return parts.settings
+    loaded = settings.load(missing_secrets=missing_secrets)
+    port = None if "PORT" in loaded.origins else running.port(loaded.state_dir)
+    if port:
+        # Else the URLs that commands print would not be the service's.
+        os.environ["PORT"] = port
+        try:
+            loaded = settings.load(missing_secrets=missing_secrets)
+        finally:
+            del os.environ["PORT"]
+    logs.configure(loaded)
+    for warning in loaded.warnings:
+        click.echo(warning, err=True)
+    return loaded
+
+
+def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
+    """Refuse to act with other settings than the service that runs with this state directory."""
+    loaded = load_settings(missing_secrets=missing_secrets)
+    if problem := running.difference(loaded):
+        raise click.ClickException(problem)
+    return loaded
+
+
+def open_parts() -> "Latchkey":
+    """Return the parts of the service. Its database is closed when the command ends."""
+    from auth.web import audit
+    from auth.web.context import make_parts
+
+    parts = _given_parts()
+    if parts is None:
+        parts = make_parts(load_service_settings(), audit.of_command)
+        click.get_current_context().call_on_close(parts.db.close)
+        fingerprints.check(parts.db, parts.settings)
+    return parts
+
+
+def _given_parts() -> "Latchkey | None":
+    """Return what a test gives to a command."""
+    return click.get_current_context().obj
+
+
+def open_database() -> Database:
+    """Return the database without timeouts, for long work. It is closed when the command ends."""
+    from auth.web import audit
+    from auth.web.context import make_database
+
+    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
+    click.get_current_context().call_on_close(database.close)
+    return database
+
+
+class Unreadable(click.ClickException):
     """An input that cannot be read, or a key that cannot be used: 2, as for any wrong argument."""
 
     exit_code = 2
-
-
-@contextmanager
-def stopped_database(settings: Settings) -> Iterator[str]:
-    """Yield the URL of the database of a service that does not run, and start the embedded one."""
-    from auth.operator.processes import embedded_postgres
-
-    try:
-        embedded = embedded_postgres.running(settings.state_dir)
-        with nullcontext(settings.database_url) if settings.database_url else embedded as url:
-            yield url
-    except InUseError:
-        raise click.ClickException(
-            f"{settings.state_dir} is in use by a running service. Stop the service on all nodes first."
-        ) from None
 
 
 class _InputFile(click.Path):
@@ -48,7 +86,7 @@ class _InputFile(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            raise _Unreadable(error.message) from None
+            raise Unreadable(error.message) from None
 
 
 class NumberRange(click.IntRange):
@@ -135,42 +173,3 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
         return None
     known = address or {"email": None, "phone": None}
     return queries.select_summary(latchkey.db, id=None if address else subject, **known)
-
-
-@contextmanager
-def failures(file: Path) -> Iterator[None]:
-    """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
-    from auth.operator.backups.age import CannotDecrypt, UnusableKey
-    from auth.operator.backups.archive import BackupError, UnusableFileError
-    from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
-    from auth.operator.processes.postgres_programs import NoProgramError
-    from auth.transfer.reading import UnreadableFile
-
-    try:
-        with _signals_as_exits():
-            yield
-    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
-        raise Unusable(f"{file} cannot be used: {error}.") from None
-    except UnusableKey as error:
-        raise _Unreadable(str(error)) from None
-    except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
-        raise click.ClickException(str(error)) from None
-    except OSError as error:
-        name = str(error.filename or file)
-        # If a draft next to FILE fails, the directory cannot be written to.
-        place = file.parent if name.endswith(DRAFT) else name
-        raise click.ClickException(f"{place}: {error.strerror}.") from None
-
-
-@contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    numbers = [signal.SIGTERM, signal.SIGHUP]
-    former = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        if former[number] is not signal.SIG_IGN:  # as nohup sets it
-            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, former[number])

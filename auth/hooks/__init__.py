@@ -4,12 +4,13 @@ import functools
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
-from auth.core.tokens.derived_keys import Sealer
-from auth.delivery.senders.sender import Sender
-from sql import Database
 
 if TYPE_CHECKING:
+    from auth.cli.checks import Check
+    from auth.core.tokens.derived_keys import Sealer
+    from auth.delivery.senders.sender import Sender
     from auth.web.context import Lists
+    from sql import Database
 
 
 def init_domain(lists: "Lists", settings: Settings) -> None:
@@ -21,9 +22,19 @@ def init_domain(lists: "Lists", settings: Settings) -> None:
         lists.claims.append(functools.partial(access_token.ask, hook))
 
 
-def senders(settings: Settings, db: Database | None, _sealer: Sealer | None) -> dict[str, Sender]:
+def senders(settings: Settings, db: "Database | None", _sealer: "Sealer | None") -> "dict[str, Sender]":
     """Return the senders of mail and SMS that are hooks, by channel."""
     from auth.hooks.message_hooks import HookSender
 
     hooks = {"email": settings.hook("send_email"), "sms": settings.hook("send_sms")}
     return {channel: HookSender(hook, settings, db) for channel, hook in hooks.items() if hook}
+
+
+def commands() -> dict[str, str]:
+    return {"hooks": "auth.hooks.command"}
+
+
+def checks() -> "list[Check]":
+    from auth.hooks.checks import CHECKS
+
+    return CHECKS

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from auth.cli.commands import Unusable, acting, json_option, known_user
 from auth.core import promises
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
@@ -16,7 +17,6 @@ from auth.hooks import access_token, before_user_created
 from auth.hooks import http_hooks as hooks
 from auth.hooks.http_hooks import HookFailed, HookRefused
 from auth.hooks.message_hooks import HookSender
-from auth.operator.commands.common import Unusable, acting, json_option, known_user
 from auth.web.context import Latchkey
 from auth.web.errors import found
 from sql import queries

@@ -18,8 +18,7 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     lists.form_targets.append(consent.behind)
     lists.pages.extend((consent_page.blueprint, logout.blueprint))
     if settings.oauth_server:
-        from auth.openid import console
-        from auth.openid.pages import account
+        from auth.openid.pages import account, console
 
         lists.sections.append(console.blueprint)
         lists.navigation.append((30, "console/applications", "Applications"))
@@ -32,3 +31,7 @@ def init_app(app: "Flask") -> None:
 
     for view in (introspect, discovery, grants, clients, authorization, openid):
         app.register_blueprint(view.blueprint)
+
+
+def commands() -> dict[str, str]:
+    return {"clients": "auth.openid.command"}

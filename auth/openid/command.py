@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
+from auth.cli.commands import NumberRange, acting, json_option
 from auth.core.settings import Settings
 from auth.openid import clients
-from auth.operator.commands.common import NumberRange, acting, json_option
 
 _PER_PAGE = 100
 

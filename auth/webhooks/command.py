@@ -12,6 +12,7 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth.cli.commands import acting, ask, json_option, open_parts, yes_option
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
 from auth.core.settings.values import urls
@@ -20,8 +21,6 @@ from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 from auth.domain.admin import webhooks as admin
-from auth.operator.commands import open_parts
-from auth.operator.commands.common import acting, ask, json_option, yes_option
 from auth.web.errors import ApiError
 from sql import queries
 

@@ -4,27 +4,33 @@ What only some commands need is imported in functions, which saves the others 0.
 """
 
 import importlib
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import psycopg2
 
 import auth
-from auth.core import logs, settings
+from auth import wings
 from auth.core.addresses import InvalidAddress
 from auth.core.keys import fingerprints
-from auth.core.settings import SettingsError, running
-from auth.core.settings.kept_secrets import Missing
+from auth.core.settings import SettingsError
 from auth.core.settings.state import NotRunningError
-from sql import Database
 from sql.pool import reason
 
-if TYPE_CHECKING:
-    from auth.web.context import Latchkey
-
-_NAMES = ["backup", "backup-key", "clients", "create-admin", "deliver", "doctor", "explain", "hooks", "keys"]
-_NAMES += ["mail-test", "migrate", "restore", "serve", "test-server", "users", "webhooks"]
+_OWN = [
+    "backup",
+    "backup-key",
+    "create-admin",
+    "deliver",
+    "doctor",
+    "explain",
+    "keys",
+    "mail-test",
+    "migrate",
+]
+_OWN += ["restore", "serve", "test-server", "users"]
+_MODULES = {name: f"auth.operator.commands.{name.replace('-', '_')}" for name in _OWN} | wings.commands()
+_NAMES = sorted(_MODULES)
 
 
 class _Commands(click.Group):
@@ -34,7 +40,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _NAMES:
             return None
-        return importlib.import_module(f"auth.operator.commands.{cmd_name.replace('-', '_')}").command
+        return importlib.import_module(_MODULES[cmd_name]).command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,57 +69,3 @@ def main() -> None:
 
     `latchkey COMMAND --help` shows a command's options and an example.
     """
-
-
-def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
-    if parts := _given_parts():
-        return parts.settings
-    loaded = settings.load(missing_secrets=missing_secrets)
-    port = None if "PORT" in loaded.origins else running.port(loaded.state_dir)
-    if port:
-        # Else the URLs that commands print would not be the service's.
-        os.environ["PORT"] = port
-        try:
-            loaded = settings.load(missing_secrets=missing_secrets)
-        finally:
-            del os.environ["PORT"]
-    logs.configure(loaded)
-    for warning in loaded.warnings:
-        click.echo(warning, err=True)
-    return loaded
-
-
-def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
-    """Refuse to act with other settings than the service that runs with this state directory."""
-    loaded = load_settings(missing_secrets=missing_secrets)
-    if problem := running.difference(loaded):
-        raise click.ClickException(problem)
-    return loaded
-
-
-def open_parts() -> "Latchkey":
-    """Return the parts of the service. Its database is closed when the command ends."""
-    from auth.web import audit
-    from auth.web.context import make_parts
-
-    parts = _given_parts()
-    if parts is None:
-        parts = make_parts(load_service_settings(), audit.of_command)
-        click.get_current_context().call_on_close(parts.db.close)
-        fingerprints.check(parts.db, parts.settings)
-    return parts
-
-
-def _given_parts() -> "Latchkey | None":
-    """Return what a test gives to a command."""
-    return click.get_current_context().obj
-
-
-def open_database() -> Database:
-    """Return the database without timeouts, for long work. It is closed when the command ends."""
-    from auth.web import audit
-    from auth.web.context import make_database
-
-    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
-    click.get_current_context().call_on_close(database.close)
-    return database

@@ -7,18 +7,18 @@ from pathlib import Path
 import click
 import psycopg2
 
-from auth.operator.backups import age, archive, rehearsals, restores, writing
-from auth.operator.backups.archive import Manifest
-from auth.operator.commands import load_settings
-from auth.operator.commands.common import (
+from auth.cli.commands import (
     NumberRange,
     existing_file,
-    failures,
     identity_option,
     json_option,
+    load_settings,
     new_file,
     progress_of,
 )
+from auth.operator.backups import age, archive, rehearsals, restores, writing
+from auth.operator.backups.archive import Manifest
+from auth.operator.commands.common import failures
 from sql import Database, queries
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
+from auth.cli.commands import json_option, open_parts
 from auth.core import addresses, promises
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.core.tokens import one_time
 from auth.domain.messages.outgoing import TOKEN_COLUMNS
-from auth.operator.commands import open_parts
-from auth.operator.commands.common import json_option
 from auth.web.context import Latchkey
 from sql import queries
 

@@ -5,10 +5,10 @@ import sys
 import click
 import psycopg2
 
+from auth.cli.commands import load_settings
 from auth.core.keys import fingerprints
 from auth.core.settings import state
 from auth.delivery.senders import channels
-from auth.operator.commands import load_settings
 from auth.operator.processes import start_checks
 from sql import Database
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
+from auth.cli.commands import json_option, load_settings
 from auth.core.settings import Settings, SettingsError, running
 from auth.core.settings.kept_secrets import Missing
-from auth.operator.commands import load_settings
-from auth.operator.commands.common import json_option
 from auth.operator.doctor.examination import CHECKS, Result, examine, examine_files
 from auth.operator.processes.start_checks import check_files
 

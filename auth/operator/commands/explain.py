@@ -5,21 +5,21 @@ from typing import Any
 
 import click
 
+from auth.cli.commands import (
+    NumberRange,
+    Unusable,
+    address_of,
+    json_option,
+    known_user,
+    open_parts,
+    printable,
+)
 from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import quoted
 from auth.core.text.moments import clock
 from auth.domain.history import explanation, timeline
 from auth.domain.history.explanation import Obstacle
-from auth.operator.commands import open_parts
-from auth.operator.commands.common import (
-    NumberRange,
-    Unusable,
-    address_of,
-    json_option,
-    known_user,
-    printable,
-)
 from auth.web import counts
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid

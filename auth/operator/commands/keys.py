@@ -8,14 +8,21 @@ from typing import Any
 import click
 import psycopg2
 
+from auth.cli.commands import (
+    INPUT_FILE_OR_STDIN,
+    Unusable,
+    json_option,
+    load_settings,
+    open_database,
+    open_parts,
+)
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
-from auth.operator.commands import load_settings, open_database, open_parts
-from auth.operator.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, stopped_database
+from auth.operator.commands.common import stopped_database
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
 from sql.pool import reason

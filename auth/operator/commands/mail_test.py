@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 
 import click
 
+from auth.cli.commands import Unusable, json_option, load_service_settings, load_settings
 from auth.core import addresses
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, Message, Refused, TryLater
-from auth.operator.commands import load_service_settings, load_settings
-from auth.operator.commands.common import Unusable, json_option
 
 
 @click.command("mail-test", short_help="Send a test email and print the server's reply.")

@@ -4,9 +4,8 @@ from functools import partial
 import click
 import psycopg2
 
+from auth.cli.commands import json_option, load_settings, progress_of
 from auth.core import logs
-from auth.operator.commands import load_settings
-from auth.operator.commands.common import json_option, progress_of
 from sql import schema
 from sql.pool import reason
 

@@ -4,17 +4,10 @@ from pathlib import Path
 
 import click
 
+from auth.cli.commands import existing_file, identity_option, json_option, load_settings, progress_of
 from auth.operator.backups import age, archive, restores
 from auth.operator.backups.restored_secrets import RestoredSecrets
-from auth.operator.commands import load_settings
-from auth.operator.commands.common import (
-    existing_file,
-    failures,
-    identity_option,
-    json_option,
-    progress_of,
-    stopped_database,
-)
+from auth.operator.commands.common import failures, stopped_database
 
 
 def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:

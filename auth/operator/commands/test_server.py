@@ -3,7 +3,7 @@ import sys
 
 import click
 
-from auth.operator.commands.common import json_option
+from auth.cli.commands import json_option
 
 
 @click.command("test-server", short_help="Start services for tests of applications.")

@@ -11,20 +11,12 @@ from typing import Any
 import click
 from marshmallow import ValidationError
 
+from auth.cli.commands import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.core.settings import state
 from auth.core.text.moments import until
 from auth.domain.account import passkeys
 from auth.domain.admin import lists, messages, searches, users
-from auth.operator.commands.common import (
-    Unusable,
-    acting,
-    ask,
-    failures,
-    json_option,
-    known_user,
-    printable,
-    yes_option,
-)
+from auth.operator.commands.common import failures
 from auth.operator.commands.explain import facts, lines_of_facts
 from auth.web import fields
 from auth.web.context import latchkey

@@ -13,19 +13,21 @@ from typing import Any
 import click
 import psycopg2
 
-from auth.core import files
-from auth.core.tokens.derived_keys import CannotOpen
-from auth.operator.backups import age, archive
-from auth.operator.commands import open_database, open_parts, user_acts
-from auth.operator.commands.common import (
+from auth.cli.commands import (
     INPUT_FILE,
     existing_file,
-    failures,
     json_option,
     new_file,
+    open_database,
+    open_parts,
     printable,
     progress_of,
 )
+from auth.core import files
+from auth.core.tokens.derived_keys import CannotOpen
+from auth.operator.backups import age, archive
+from auth.operator.commands import user_acts
+from auth.operator.commands.common import failures
 from auth.transfer import reading, records
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS

@@ -9,9 +9,9 @@ import psycopg2
 import requests
 from psycopg2.errors import UndefinedTable
 
+from auth.cli.checks import Check, Context, Failure, NotChecked
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
-from auth.operator.doctor.check import Check, Context, Failure, NotChecked
 from auth.operator.doctor.public_url import fetch
 from auth.operator.processes import start_checks
 from sql import queries, schema

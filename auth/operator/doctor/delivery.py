@@ -1,7 +1,7 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
+from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core import promises
-from auth.operator.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from sql import queries
 
 

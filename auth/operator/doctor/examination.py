@@ -12,10 +12,11 @@ from typing import Any, cast
 import dns.resolver
 import psycopg2
 
+from auth import wings
+from auth.cli.checks import Check, Context, Failure, NotChecked
 from auth.core.settings import Settings
 from auth.core.settings.state import NotRunningError
-from auth.operator.doctor import database, delivery, hooks, mail, public_url, secrets
-from auth.operator.doctor.check import Check, Context, Failure, NotChecked
+from auth.operator.doctor import database, delivery, mail, public_url, secrets
 from sql import Database
 
 CHECKS = (
@@ -24,7 +25,7 @@ CHECKS = (
     *public_url.CHECKS,
     *mail.CHECKS,
     *delivery.CHECKS,
-    *hooks.CHECKS,
+    *wings.checks(),
 )
 SECONDS = 4.0  # from the start of the command
 _MARGIN = 0.5  # seconds in which connections that were given up are reported

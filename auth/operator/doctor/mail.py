@@ -3,11 +3,11 @@
 import dns.exception
 import dns.resolver
 
+from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net.networks import is_loopback
 from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
-from auth.operator.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 
 
 def _server(context: Context) -> Failure | None:

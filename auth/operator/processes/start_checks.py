@@ -1,16 +1,12 @@
 """Checks at the start: of the files in the settings, and of the servers that the service depends on."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from limits.storage import storage_from_string
 
-from auth.core.net import sockets
 from auth.core.settings import Settings, SettingsError
 from auth.core.settings.brand import read_logo
-from auth.core.settings.values.hooks import Hook
 from auth.delivery.rendering import load_templates
-from auth.hooks import http_hooks as hooks
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds
@@ -57,26 +53,3 @@ def redis_problem(settings: Settings, seconds: float = _LONGEST) -> str | None:
     if storage_from_string(uri, **options).check():
         return None
     return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
-
-
-def hook_problem(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | None:
-    """Return why a hook cannot be asked, without asking it. Raises `psycopg2.Error`."""
-    if hook.function is None:
-        return _connection_problem(hook, min(seconds, _LONGEST))
-    schema, name = hook.function
-    function = queries.select_function(db, schema=schema, name=name)
-    if function.is_allowed is None:
-        return f"there is no function {schema}.{name}(jsonb)"
-    return None if function.is_allowed else f"GRANT USAGE ON SCHEMA {schema} and EXECUTE ON FUNCTION {name}"
-
-
-def _connection_problem(hook: Hook, seconds: float) -> str | None:
-    parts = urlsplit(hook.url)
-    host, is_safe = parts.hostname or "", parts.scheme == "https"
-    try:
-        with sockets.Deadline(seconds, hooks.allowed_addresses(hook)) as deadline:
-            connection = deadline.connect(host, parts.port or (443 if is_safe else 80), seconds)
-            with sockets.tls().wrap_socket(connection, server_hostname=host) if is_safe else connection:
-                return None
-    except OSError as error:
-        return sockets.why(error)

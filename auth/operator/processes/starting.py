@@ -61,12 +61,13 @@ def _start(server: Any, chosen: Settings) -> None:
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         sys.exit(problem)
     hook = chosen.hook("custom_access_token")
-    check = partial(start_checks.hook_problem, hook) if hook and hook.function else None
-    # No reason to stop: sessions stay, and so do access tokens.
-    if check and (problem := with_database(database_url, check)):
-        logs.say(
-            chosen, f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in.", "warning"
-        )
+    if hook and hook.function:
+        from auth.hooks.checks import problem_of
+
+        # No reason to stop: sessions stay, and so do access tokens.
+        if problem := with_database(database_url, partial(problem_of, hook)):
+            said = f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in."
+            logs.say(chosen, said, "warning")
     served.current = replace(kept, database_url=database_url)
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from auth.operator.commands import webhooks
+from auth.webhooks import command as webhooks
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer, deliverer
 

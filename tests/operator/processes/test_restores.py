@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
+from auth.cli.commands import progress_of
 from auth.core import files
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import kept_secrets
 from auth.operator.backups import age, archive, restores, writing
 from auth.operator.backups.archive import BackupError
 from auth.operator.backups.restored_secrets import RestoredSecrets
-from auth.operator.commands.common import progress_of
 from auth.operator.processes.postgres_programs import NoProgramError
 from sql import queries
 from tests.support.cases import cases

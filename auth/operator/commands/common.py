@@ -1,0 +1,68 @@
+"""Files, databases and failures of the commands that replace them."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import click
+
+from auth.cli.commands import Unreadable, Unusable
+from auth.core.files import DRAFT
+from auth.core.settings import Settings
+from auth.core.settings.state import InUseError
+
+
+@contextmanager
+def stopped_database(settings: Settings) -> Iterator[str]:
+    """Yield the URL of the database of a service that does not run, and start the embedded one."""
+    from auth.operator.processes import embedded_postgres
+
+    try:
+        embedded = embedded_postgres.running(settings.state_dir)
+        with nullcontext(settings.database_url) if settings.database_url else embedded as url:
+            yield url
+    except InUseError:
+        raise click.ClickException(
+            f"{settings.state_dir} is in use by a running service. Stop the service on all nodes first."
+        ) from None
+
+
+@contextmanager
+def failures(file: Path) -> Iterator[None]:
+    """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
+    from auth.operator.backups.age import CannotDecrypt, UnusableKey
+    from auth.operator.backups.archive import BackupError, UnusableFileError
+    from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
+    from auth.operator.processes.postgres_programs import NoProgramError
+    from auth.transfer.reading import UnreadableFile
+
+    try:
+        with _signals_as_exits():
+            yield
+    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
+        raise Unusable(f"{file} cannot be used: {error}.") from None
+    except UnusableKey as error:
+        raise Unreadable(str(error)) from None
+    except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        name = str(error.filename or file)
+        # If a draft next to FILE fails, the directory cannot be written to.
+        place = file.parent if name.endswith(DRAFT) else name
+        raise click.ClickException(f"{place}: {error.strerror}.") from None
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    former = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if former[number] is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, former[number])
