@@ -1,6 +1,5 @@
-from typing import Any
-
 from flask import Blueprint, Response, jsonify
+from flask.typing import ResponseReturnValue
 
 from auth.domain.account import api_keys
 from auth.web import Level, asks_more, audited, fields, guard, schemas
@@ -20,7 +19,7 @@ class _NewApiKey(schemas.Reauthentication):
 @guard.access_token(Level.PROOF)
 @limited("add_api_key", key=guard.caller_on_network)
 @audited("change_refused")
-def add_api_key() -> Any:
+def add_api_key() -> ResponseReturnValue:
     api_keys.require_enabled()
     known = guard.live_caller()
     return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201

@@ -82,7 +82,9 @@ class Unreadable(click.ClickException):
 class _InputFile(click.Path):
     """Reports a missing file by one line, like all failures, without click's lines about usage."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:

@@ -83,7 +83,12 @@ def show_users() -> Response:
         "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
         "sort": _SORTS,
     }
-    values = {"query": query, "choices": choices, "link": _linker(query), "readings": _READINGS}
+    values: dict[str, Any] = {
+        "query": query,
+        "choices": choices,
+        "link": _linker(query),
+        "readings": _READINGS,
+    }
     try:
         found = _find(query)
     except QueryCanceled:
@@ -91,7 +96,7 @@ def show_users() -> Response:
     return console_page("users.html", found=found, provider=provider, **values)
 
 
-def _linker(query: dict[str, Any]) -> Any:
+def _linker(query: dict[str, Any]) -> Callable[..., str]:
     """Return a function for the URL of this list at another place, with another reading or as CSV."""
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 

@@ -79,7 +79,7 @@ def _states(id: str | None = None) -> list[Any]:
     return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
 
 
-def _webhook(id: str) -> Any:
+def _webhook(id: str) -> SimpleNamespace:
     return found_webhook(next(iter(_states(webhook_id_of(id))), None))
 
 

@@ -148,7 +148,7 @@ class Deliverer:
                 lane.threads.discard(thread)
                 raise
 
-    def _claim(self, lane: _Lane) -> Any:
+    def _claim(self, lane: _Lane) -> "queries.ClaimEvent | queries.ClaimMessage | None":
         """Lease what is due: codes before notices, but a notice after nine codes in a row."""
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}

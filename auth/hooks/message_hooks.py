@@ -75,7 +75,7 @@ class HookSender(Sender):
             "link": message.link or "",
         }
 
-    def _row(self, message: Message) -> Any:
+    def _row(self, message: Message) -> "queries.SelectMessageForHook | None":
         try:
             return queries.select_message_for_hook(self.db, id=message.id) if self.db else None
         except psycopg2.Error as error:

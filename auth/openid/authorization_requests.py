@@ -38,7 +38,7 @@ _refused = ThrottledLog("authorization_request_refused")
 _MOST_LOGGED = 255  # characters of what anybody may send
 
 
-def find_client(client_id: str, redirect_uri: str) -> Any:
+def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
     """Return the row of a client that has registered the URI. Raises `ApiError`."""
     client = clients.select_client(client_id)
     if client is None:

@@ -17,20 +17,21 @@ def command() -> None:
     """Manage OAuth clients: the applications that sign users in here."""
 
 
+_Option = Callable[[Callable[..., None]], Callable[..., None]]
 _client_id = click.argument("client_id")
 
 
-def _several(flag: str, member: str, metavar: str | None, text: str, **others: Any) -> Any:
+def _several(flag: str, member: str, metavar: str | None, text: str, **others: Any) -> _Option:
     return click.option(
         flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", **others
     )
 
 
-def _whether(flags: str, member: str, text: str) -> Any:
+def _whether(flags: str, member: str, text: str) -> _Option:
     return click.option(flags, member, default=None, help=f"Whether {text}")
 
 
-_options = [
+_options: list[_Option] = [
     _several("--role", "allowed_roles", "ROLE", "Admit only users with this role."),
     _whether("--pkce/--no-pkce", "require_pkce", "it must send a code challenge. Public clients must."),
     _whether(

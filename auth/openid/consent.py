@@ -25,8 +25,8 @@ _ASKED = ("account_selection_required", "consent_required")
 class Asked(NamedTuple):
     """A request, a row of `lock_oauth_request`, and its client's row."""
 
-    request: Any
-    client: Any
+    request: "queries.LockOauthRequest"
+    client: "queries.LockClientOfRequest"
 
 
 def find(
@@ -47,12 +47,12 @@ def find(
         user_id=g.user_id,
         session_id=g.user_id and g.caller.session_id,
     )
-    if request is None or not (request.is_pending or is_by_token):
+    if client is None or request is None or not (request.is_pending or is_by_token):
         raise ApiError("oauth_authorization_not_found")
     return Asked(request, client)
 
 
-def behind(next_page: str) -> Any:
+def behind(next_page: str) -> "queries.LockOauthRequest | None":
     """Return the request that a page leads back to, or None, also without the database."""
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from flask import Blueprint, Response, request
+from markupsafe import Markup
 
 from auth.core.text import user_agents
 from auth.domain.account import api_keys, grants, identities, recovery_codes, removal
@@ -237,6 +238,6 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _notice() -> Any:
+def _notice() -> Markup | None:
     name = request.args.get("done", "")
     return text("done", name) if has_text("done", name) else None

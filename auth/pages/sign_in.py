@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -14,7 +14,7 @@ from auth.domain.links.message_requests import request_message
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import see_other
+from auth.domain.sessions.token_response import Session, see_other
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
 from auth.domain.sign_in.passwords import sign_in_with_password
@@ -246,7 +246,8 @@ def submit_sign_up() -> Response:
     sent, to = read_form(form_schemas.SignInForm()), destination()
     body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
     if latchkey.settings.autoconfirm:
-        return arrive(sign_up(body).row, to, way="password")
+        session = cast(Session, sign_up(body))
+        return arrive(session.row, to, way="password")
     with _waited_for(_address_of(sent)):
         sign_up(body)
     return code_page("sign-up", _address_of(sent), has_asked=True)

@@ -1,5 +1,3 @@
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, request
 from werkzeug.routing import BaseConverter
 
@@ -97,9 +95,9 @@ def begin_linking() -> Response:
         return oauth.refused(known.redirect_to, refusal)
 
 
-def _linking_flow(token: str) -> Any:
+def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
     token_hash = one_time.hash_token(token)
-    return token_hash and queries.select_linking_flow(latchkey.db, state_hash=token_hash)
+    return queries.select_linking_flow(latchkey.db, state_hash=token_hash) if token_hash else None
 
 
 def _dead_link() -> Response:

@@ -262,7 +262,7 @@ class Service:
             )
             queries.activate_factor(tx, id=id, user_id=user_id, **NO_CREDENTIAL)
 
-    def _post(self, path: str, body: Any) -> Any:
+    def _post(self, path: str, body: Any) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)
         if response.status_code >= 400:
             raise Refused(response.get_data(as_text=True).strip())

@@ -72,7 +72,7 @@ def _users_of_document(path: Path, first: bytes) -> list[Any] | None:
     return users if isinstance(users, list) else None
 
 
-def _json(text: bytes) -> Any:
+def _json(text: bytes) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ def _csv_entry(place: str, row: dict[Any, Any]) -> Entry:
         return Entry(place, problem=str(error))
 
 
-def _csv_value(name: str, text: str) -> Any:
+def _csv_value(name: str, text: str) -> object:
     if name in _FLAGS:
         if text.lower() not in _TRUTH:
             raise ValueError(f"{name}: must be true or false")

@@ -23,7 +23,7 @@ from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
-from sql import Database
+from sql import Database, queries
 
 EXTENSION = "latchkey"
 
@@ -39,7 +39,7 @@ class Lists:
     # claims to sign, or raises `ApiError`. One at most.
     claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
     # Asked with the page that a form leads to; returns the application's request behind it, or None.
-    form_targets: "list[Callable[[str], Any]]" = field(default_factory=list)
+    form_targets: "list[Callable[[str], queries.LockOauthRequest | None]]" = field(default_factory=list)
     # Pages beside those of the account, and sections of the console, with place, path and title of those that
     # its navigation names.
     pages: "list[Blueprint]" = field(default_factory=list)

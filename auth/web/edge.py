@@ -5,8 +5,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
@@ -22,6 +22,9 @@ from auth.web.context import EXTENSION, Latchkey, latchkey
 from auth.web.declarations import Route
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
+
+if TYPE_CHECKING:
+    from auth.web.request_metrics import RequestMetrics
 
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")
@@ -54,7 +57,9 @@ class Edge:
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Callable[[bytes], object]:
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
@@ -99,7 +104,7 @@ def log_context() -> dict[str, str]:
         return {}
 
 
-def _metrics(parts: Latchkey) -> Any:
+def _metrics(parts: Latchkey) -> "RequestMetrics | None":
     """Return the request counter of this worker, if metrics are on."""
     if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
         return None

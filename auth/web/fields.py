@@ -44,7 +44,7 @@ def _text(value: Any, most: int = MAX_TEXT) -> str:
 def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..., Function]:
     """Return the type of a field whose value is kept as it is sent."""
 
-    def load(value: Any) -> Any:
+    def load(value: object) -> object:
         if not is_valid(value):
             raise ValidationError(requirement)
         return value
@@ -95,7 +95,7 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
-def _json_text(value: Any, most: int = 16_384) -> Any:
+def _json_text(value: Any, most: int = 16_384) -> dict[str, Any]:
     """Return the value of JSON in a field of a form."""
     try:
         return json_bodies.decode(_text(value, most).encode())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from flask import request
+from flask.typing import ResponseReturnValue
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import served
@@ -50,7 +51,7 @@ def _guarded(view: View, check: Callable[[], None], level: Level, name: str) -> 
     says(guard=name, level=level)(view)
 
     @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> ResponseReturnValue:
         g.level = level
         check()
         return view(*args, **kwargs)

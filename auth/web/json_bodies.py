@@ -4,7 +4,7 @@ import json
 import math
 import re
 from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 
 MAX_DEPTH = 32
 # Brackets and commas outside of strings: as many as two objects of metadata, of 8 KiB each, could consist of.
@@ -50,7 +50,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise InvalidJson(f"the body must not contain {name}")
 
 

@@ -122,7 +122,7 @@ class PostgresStorage(Storage):
     def clear(self, key: str) -> None:
         queries.clear_request_count(self._parts.db, key=key)
 
-    def _read(self, key: str) -> Any:
+    def _read(self, key: str) -> "queries.CountRequest | queries.SelectRequestCount | None":
         known = (g.limit_counts or {}) if has_request_context() else {}
         return known.get(key) or queries.select_request_count(self._parts.db, key=key)
 

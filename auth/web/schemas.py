@@ -19,7 +19,7 @@ class Input(Schema):
         return cast("type[Self]", cls.from_dict(members))
 
     @pre_load
-    def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
+    def leave_out_null(self, data: object, **_kwargs: Any) -> object:
         if not isinstance(data, dict):
             return data
         nullable = {name for name, field in self.fields.items() if field.allow_none}
@@ -210,7 +210,7 @@ class NewUser(AnyUser):
     phone_confirm = fields.Flag(load_default=False)
 
     @pre_load
-    def may_have_only_a_phone(self, data: Any, **_kwargs: Any) -> Any:
+    def may_have_only_a_phone(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
         if g.in_dialect and data.get("phone"):
             self.fields["email"].required = False
         return data

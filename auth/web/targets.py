@@ -2,12 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol, TypeVar
 
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
+
+
+class _Locked(Protocol):
+    @property
+    def role(self) -> str: ...
+
+
+_User = TypeVar("_User", bound=_Locked)
 
 
 @contextmanager
@@ -23,14 +31,14 @@ def act() -> Iterator[Transaction]:
             raise ApiError("not_admin")
 
 
-def lock(tx: Transaction, user_id: str) -> Any:
+def lock(tx: Transaction, user_id: str) -> "queries.LockUser":
     """Lock and return a user's row. Raises `ApiError` if the caller may not change this user."""
     return check(tx, user_id, queries.lock_user(tx, user_id=user_id))
 
 
-def check(tx: Transaction, user_id: str, user: Any) -> Any:
+def check(tx: Transaction, user_id: str, user: _User | None) -> _User:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
-    found(user, "user_not_found")
+    user = found(user, "user_not_found")
     actor = "service_role" if g.actor == "service_role" else "administrator"
     if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:
         raise refusal(user_id)

@@ -201,7 +201,7 @@ class Provider:
         claims.pop(self._preset.email_verified, None)
         return userinfo | claims
 
-    def _userinfo(self, session: _Session) -> Any:
+    def _userinfo(self, session: _Session) -> dict[str, Any]:
         userinfo = self._get(session, self._preset.userinfo_url)
         if self._preset.emails_url:
             email, verified = self._primary_email(self._get(session, self._preset.emails_url))

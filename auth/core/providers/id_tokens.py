@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 from joserfc import jws, jwt
@@ -16,6 +16,8 @@ from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.providers import ProviderError, ProviderUnavailable
+
+T = TypeVar("T")
 
 # Neither `none` nor HMAC: a public key must not serve as a shared secret (RFC 8725, section 2.1).
 ALGORITHMS = [f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)]
@@ -111,7 +113,7 @@ class IdTokens:
     def _discovered(self) -> dict[str, Any]:
         return self._cached(f"{self._issuer}/.well-known/openid-configuration", self._fetch_metadata)
 
-    def _cached(self, url: str, fetch: Callable[[str], Any]) -> Any:
+    def _cached(self, url: str, fetch: Callable[[str], T]) -> T:
         with self._lock:
             value, expires_at = self._cache.get(url, (None, 0.0))
             if time.monotonic() < expires_at:

@@ -121,7 +121,7 @@ def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: boo
     raise ApiError("mfa_verification_failed")
 
 
-def verify_code(code: str) -> Any:
+def verify_code(code: str) -> "queries.RaiseSession":
     """Raise the caller's session to `aal2` by a code of any of their authenticator apps, and return its row.
     Raises `ApiError`.
     """
@@ -187,7 +187,9 @@ def _acts(factor: Any) -> list[Act]:
     return [] if factor.is_verified else [add("factor")]
 
 
-def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
+def _complete(
+    tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any
+) -> "queries.RaiseSession":
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
         check_room(tx, caller.id)
@@ -263,11 +265,13 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
     queries.forget_factors(tx, user_id=user.id)
 
 
-def _own_factor(db: Database | Transaction, factor_id: str) -> Any:
+def _own_factor(db: Database | Transaction, factor_id: str) -> "queries.SelectFactor":
     return _find(db, guard.caller_id(), factor_id, g.caller.session_id)
 
 
-def _find(db: Database | Transaction, user_id: str, factor_id: str, verified_in: str | None = None) -> Any:
+def _find(
+    db: Database | Transaction, user_id: str, factor_id: str, verified_in: str | None = None
+) -> "queries.SelectFactor":
     """Return a factor's row; with `verified_in`, only one that this session may verify."""
     row = queries.select_factor(db, id=factor_id, user_id=user_id, session_id=verified_in)
     return found(row, "mfa_factor_not_found")

@@ -15,7 +15,7 @@ from auth.web.input import checked_redirect
 from sql import Transaction, queries
 
 
-def sign_up(body: dict[str, Any]) -> Any:
+def sign_up(body: dict[str, Any]) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `ApiError` or `WeakPassword`.
@@ -87,7 +87,7 @@ def _create(
     return Session(row, issue)
 
 
-def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> Any:
+def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> "queries.InsertSignUp":
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes

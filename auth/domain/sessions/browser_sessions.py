@@ -20,13 +20,13 @@ from sql import queries
 _LONGEST = 400 * 86_400
 
 
-def resume() -> Any:
+def resume() -> "queries.UseBrowserSession | None":
     """Make the user of the browser's session the caller, and return the session's row, or None."""
     token_hash = one_time.hash_token(cookies.sent(SESSION))
     row = token_hash and queries.use_browser_session(latchkey.db, token_hash=token_hash, level=g.level)
     if row:
         g.admit(Caller(row.user_id, row.session_id, None, row.aal))
-    return row
+    return row or None
 
 
 def begin(session: Any) -> str:

@@ -147,7 +147,7 @@ def _issue_for_code(code_hash: bytes | None, code_challenge: str) -> Issue:
 
 def open_application_session(
     tx: Transaction, owner: Any, method: str, issue: Issue, opened_by: str | None, provider: str | None = None
-) -> Any:
+) -> "queries.OpenSession":
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
     row = open_session(tx, owner.id, method, issue, is_handed_over=opened_by is not None)
     if provider:

@@ -3,7 +3,7 @@
 import hashlib
 import uuid
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
@@ -28,11 +28,14 @@ class _IdentityUnlinked(Exception):
     pass
 
 
+_User: TypeAlias = "queries.LockUserByIdentity | queries.LockUserByEmail | queries.CreateUserByIdentity"
+
+
 class _NewUser(Exception):
     """The hook has not been asked about the user who would be created."""
 
 
-def sign_in_with_id_token(body: dict[str, Any]) -> Any:
+def sign_in_with_id_token(body: dict[str, Any]) -> Session:
     """Open a session for an unused id_token. Raises `ApiError`."""
     identity, id_token = read_id_token(body)
     return sign_in(identity, for_client=True, id_token=id_token).session
@@ -119,7 +122,7 @@ def _try_sign_in(
         return Outcome(Session(session._replace(amr=recorded.amr), issue))
 
 
-def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> Any:
+def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> "_User | ApiError":
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
     known = {"provider": identity.provider, "subject": identity.row["subject"]}
     user: Any = queries.lock_user_by_identity(tx, **known)
@@ -155,7 +158,9 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str | None) -> Any:
+def _create_user(
+    tx: Transaction, identity: ExternalIdentity, user_id: str | None
+) -> "queries.CreateUserByIdentity | ApiError":
     """Return the new user of an identity, or an `ApiError`."""
     if latchkey.settings.disable_signup:
         return ApiError("signup_disabled")

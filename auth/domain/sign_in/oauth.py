@@ -65,7 +65,7 @@ def write_flow(
     )
 
 
-def spend_flow(state: str) -> Any:
+def spend_flow(state: str) -> "queries.SpendOauthFlow | None":
     """End the flow with this state and the browser's cookie, and return its row or None."""
     hashes = [one_time.hash_token(cookies.sent(name)) for name in COOKIES.values()]
     state_hash = one_time.hash_token(state)

@@ -3,6 +3,8 @@
 import functools
 from typing import Any
 
+from flask.typing import ResponseReturnValue
+
 from auth.domain.account import admission
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Session
@@ -17,7 +19,7 @@ def queued(view: View) -> View:
     """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
 
     @functools.wraps(view)
-    def admitted(*args: Any, **kwargs: Any) -> Any:
+    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
         # A client that sends its body slowly must not hold a place in the queue.
         whole_body()
         with latchkey.passwords.queue():

@@ -111,7 +111,7 @@ def lock_caller(
     given: str | None = None,
     wanted: str | None = None,
     caller: guard.CallerParameters | None = None,
-) -> Any:
+) -> "queries.LockCaller":
     """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
 
     `given` is what `give_proof` returned, or `begun` if an earlier request asked for the proof; `wanted` what

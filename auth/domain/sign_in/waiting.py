@@ -70,7 +70,7 @@ def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
     return queries.select_used_link(latchkey.db, browser_hash=_browser_hash(), **asked)
 
 
-def continue_sign_up(address: str) -> Any:
+def continue_sign_up(address: str) -> "queries.OpenSession | None":
     """Open a session for a sign-up of this browser that was confirmed elsewhere. Raises `ApiError`.
 
     Returns its row, or None: the user's password must be the one that this sign-up has set, so that the

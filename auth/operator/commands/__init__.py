@@ -4,7 +4,6 @@ What only some commands need is imported in functions, which saves the others 0.
 """
 
 import importlib
-from typing import Any
 
 import click
 import psycopg2
@@ -51,7 +50,7 @@ class _Commands(click.Group):
             # click knows only the commands that have been imported.
             raise type(error)(error.command_name, possibilities=_NAMES, ctx=ctx) from None
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except (SettingsError, NotRunningError, fingerprints.OtherKeys) as error:

@@ -7,7 +7,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import dns.resolver
 import psycopg2
@@ -78,7 +78,7 @@ class _NoDatabase:
     def __init__(self, error: NotRunningError) -> None:
         self._error = error
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise self._error
 
 

@@ -11,6 +11,7 @@ from auth.web import factor_schemas, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
+from sql import queries
 
 
 def sent_credential() -> dict[str, Any]:
@@ -63,7 +64,7 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def verify_key(*, added_before: Any = None) -> Any:
+def verify_key(*, added_before: Any = None) -> "queries.RaiseSession":
     """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")

@@ -27,6 +27,7 @@ from auth.domain.sessions.token_response import see_other
 from auth.web import cookies, forms, g
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
+from sql import queries
 
 # The languages, with their names for themselves.
 LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
@@ -40,6 +41,7 @@ _MESSAGE_CSP = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
+
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
@@ -113,7 +115,7 @@ def page(
     return for_no_other_origin(response)
 
 
-def waiting_behind(next_page: str) -> Any:
+def waiting_behind(next_page: str) -> "queries.LockOauthRequest | None":
     """Return the request of the application to which a page leads, or None."""
     return next((found for ask in latchkey.lists.form_targets if (found := ask(next_page))), None)
 

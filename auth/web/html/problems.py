@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import psycopg2
 from flask import Blueprint, Flask, Response, current_app, request
+from flask.typing import ResponseReturnValue
 from flask_limiter import RateLimitExceeded
 from werkzeug.exceptions import HTTPException
 
@@ -89,7 +90,7 @@ def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answered(*args: Any, **kwargs: Any) -> Any:
+        def answered(*args: Any, **kwargs: Any) -> ResponseReturnValue:
             try:
                 return view(*args, **kwargs)
             except _REFUSALS as error:

@@ -1,7 +1,6 @@
 """Settings together: defaults that depend on others, and values that exclude each other."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,9 +25,6 @@ def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
     values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
-    values["state_dir"] = Path(values["state_dir"]).resolve()
-    if values["mail_templates"]:
-        values["mail_templates"] = Path(values["mail_templates"]).resolve()
     values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local(values) else "never")
     if values["webhook_private_networks"] is None:
         values["webhook_private_networks"] = is_local(values) and is_loopback(values["bind"])

@@ -5,7 +5,8 @@ import json
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from environs import Env
 from marshmallow.validate import OneOf, Range
@@ -14,6 +15,8 @@ from psycopg2.extensions import parse_dsn
 from auth.core.settings.values import checks, hooks
 from auth.core.settings.values.checks import Check, validator
 from auth.core.tokens import claim_rules
+
+T = TypeVar("T")
 
 
 def _hidden(value: Any) -> str:
@@ -29,13 +32,16 @@ SECRET = {"shows": _hidden}
 _MOST_SHOWN = 20
 
 
-def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
+def setting(read: Callable[[Env, str], T], *, may_be_empty: bool = False) -> T:
     """Declare a setting by the function that reads its variable; `Env` collects the errors."""
-    return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+    declared: T = dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+    return declared
 
 
-def shown_as(shows: Callable[[Any], str], declared: Any) -> Any:
-    return dataclasses.field(metadata={**declared.metadata, "shows": shows})
+def shown_as(shows: Callable[[Any], str], declared: T) -> T:
+    metadata = cast("dataclasses.Field", declared).metadata
+    hidden: T = dataclasses.field(metadata={**metadata, "shows": shows})
+    return hidden
 
 
 def shown(field: dataclasses.Field, value: Any) -> str:
@@ -68,24 +74,35 @@ def database(url: str) -> str:
     return " ".join(f"{name}={parts[name]}" for name in _SHOWN_OF_DATABASES if name in parts)
 
 
-def text(default: str | None, *each: Check) -> Any:
-    return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
+def text(default: str | None, *each: Check) -> str:
+    """Declare a text; the field says whether it may be None."""
+    return setting(lambda env, name: cast(str, env.str(name, default, validate=validator(*each))))
 
 
-def number(default: int | None, least: int, most: int) -> Any:
+def path(default: str | None) -> Path:
+    """Declare a path; the field says whether it may be None."""
+
+    def read(env: Env, name: str) -> Path:
+        given = cast(str, env.str(name, default))
+        return cast(Path, Path(given).resolve() if given or default else None)
+
+    return setting(read)
+
+
+def number(default: int | None, least: int, most: int) -> int:
     problem = f"Must be a whole number from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
-    return setting(lambda env, name: env.int(name, default, **options))
+    return setting(lambda env, name: cast(int, env.int(name, default, **options)))
 
 
-def parsed(parse: Callable[[str], Any], default: str = "") -> Any:
+def parsed(parse: Callable[[str], T], default: str = "") -> T:
     """Declare a setting by the function that parses its text. It raises `ValueError`."""
     check = validator(parse)
     return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
 
 
-def number_or_none(default: int, least: int, most: int) -> Any:
+def number_or_none(default: int, least: int, most: int) -> int | None:
     """Declare a number that `none`, or 0, turns off."""
 
     def parse(given: str) -> int | None:
@@ -98,29 +115,29 @@ def number_or_none(default: int, least: int, most: int) -> Any:
     return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))
 
 
-def flag(default: bool | None) -> Any:
-    return setting(lambda env, name: checks.flag(env, name, default))
+def flag(default: bool | None) -> bool:
+    return setting(lambda env, name: cast(bool, checks.flag(env, name, default)))
 
 
-def choice(default: str | None, *choices: str) -> Any:
+def choice(default: str | None, *choices: str) -> str:
     return text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
 
 
-def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> Any:
+def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> tuple[str, ...]:
     def check_all(values: list[str]) -> None:
         for value in values:
             check(value)
 
     options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
 
-    def read(env: Env, name: str) -> tuple[str, ...] | None:
+    def read(env: Env, name: str) -> tuple[str, ...]:
         given = env.list(name, default and list(default), **options)
-        return default if given is None else tuple(given)
+        return cast("tuple[str, ...]", default) if given is None else tuple(given)
 
     return setting(read, may_be_empty=may_be_empty)
 
 
-def domains() -> Any:
+def domains() -> frozenset[str]:
     """Declare domains of addresses: a list, or the path of a file with a line each."""
 
     def shows(chosen: frozenset[str]) -> str:
@@ -129,14 +146,14 @@ def domains() -> Any:
     return shown_as(shows, parsed(checks.domains))
 
 
-def claims_of(rules: claim_rules.Rules) -> Any:
+def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:
     """Declare claims that are added to tokens, as a JSON object of their paths."""
     return shown_as(
         lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claim_rules.read, rules=rules))
     )
 
 
-def hook_secrets() -> Any:
+def hook_secrets() -> tuple[str, ...]:
     return secret(parsed(hooks.secrets))
 
 
@@ -144,7 +161,7 @@ rate_limits = partial(parsed, checks.rate_limits)
 rate_limit = partial(parsed, checks.rate_limit)
 
 
-def age(default: str) -> Any:
+def age(default: str) -> int | None:
     """Declare a number of seconds, `always` (0) or `never` (None)."""
     words = {"always": 0, "never": None}
 

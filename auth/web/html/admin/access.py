@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
 from auth.core.text.catalogues import DEFAULT
@@ -75,7 +76,7 @@ def act(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)
-    def proved(*args: Any, **kwargs: Any) -> Any:
+    def proved(*args: Any, **kwargs: Any) -> ResponseReturnValue:
         _count()
         require_proof()
         return view(*args, **kwargs)

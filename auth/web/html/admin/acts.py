@@ -6,6 +6,7 @@ count, unless it was added in the hour after the very first one: see docs/decisi
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -140,5 +141,5 @@ def _give_factor() -> None:
         raise ApiError("mfa_verification_failed", details)
 
 
-def _trusted_before() -> Any:
+def _trusted_before() -> datetime:
     return queries.select_trusted_before(latchkey.db, user_id=guard.caller_id()).moment
