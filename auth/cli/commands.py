@@ -1,8 +1,9 @@
 """What commands share, also those of wings: the parts of the service, arguments, options and failures."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,12 @@ def ask(question: str, *, is_sure: bool) -> None:
         raise click.ClickException("Nothing was changed. Without a terminal, add --yes.") from None
     if not agreed:
         raise click.ClickException("Nothing was changed.")
+
+
+def show(outcome: Mapping[str, Any], as_json: bool, *lines: str) -> None:
+    """Print an outcome as a line of JSON, or as lines for people."""
+    for line in (json.dumps(outcome),) if as_json else lines:
+        click.echo(line)
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from auth.cli.commands import Unusable, acting, json_option, known_user
+from auth.cli.commands import Unusable, acting, json_option, known_user, show
 from auth.core import promises
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
@@ -74,12 +74,13 @@ def test(name: str, subject: str, as_json: bool) -> None:
                 access_token.checked(hook.name, event["claims"], result["answer"])
         except (HookRefused, HookFailed) as error:
             result["verdict"] = str(error)
-    for member, value in result.items() if not as_json else ():
-        click.echo(f"{member}: {value if isinstance(value, str) else json.dumps(value, indent=2)}")
-    if as_json:
-        click.echo(json.dumps(result))
+    show(result, as_json, *(f"{member}: {_text(value)}" for member, value in result.items()))
     if result["verdict"] != "accepted":
         sys.exit(3)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2)
 
 
 def _message(parts: Latchkey, hook: Hook, user: dict[str, Any], address: str) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
 
-from auth.cli.commands import NumberRange, acting, json_option
+from auth.cli.commands import NumberRange, acting, json_option, show
 from auth.core.settings import Settings
 from auth.openid import clients
 
@@ -116,12 +115,8 @@ def create(
         client = clients.create(body)
         shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
         endpoints = _endpoints(parts.settings)
-        if as_json:
-            click.echo(json.dumps(client | endpoints))
-        elif product:
-            click.echo("\n".join(_grafana(shown | endpoints, parts.settings)))
-        else:
-            _print(shown | endpoints)
+        settings_of = _grafana(shown | endpoints, parts.settings) if product else _table(shown | endpoints)
+        show(client | endpoints, as_json, *settings_of)
 
 
 @command.command("list", short_help="List the clients, newest first.")
@@ -139,20 +134,21 @@ def list_command(as_json: bool) -> None:
             page, total = clients.page({"page": number, "per_page": _PER_PAGE})
             for client in page:
                 line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
-                click.echo(json.dumps(client) if as_json else line.format_map(client).rstrip())
+                show(client, as_json, line.format_map(client).rstrip())
 
 
 @command.command("show")
 @_client_id
 @json_option
-def show(client_id: str, as_json: bool) -> None:
+def show_client(client_id: str, as_json: bool) -> None:
     """Show a client, without its secret.
 
     \b
     Example: latchkey clients show 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     with acting():
-        _report(clients.get(client_id), as_json)
+        client = clients.get(client_id)
+        show(client, as_json, *_table(client))
 
 
 @command.command("update")
@@ -170,7 +166,8 @@ def update(client_id: str, as_json: bool, **members: Any) -> None:
     Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600
     """
     with acting():
-        _report(clients.update(client_id, _body(members)), as_json)
+        client = clients.update(client_id, _body(members))
+        show(client, as_json, *_table(client))
 
 
 @command.command("delete")
@@ -197,7 +194,7 @@ def secret(client_id: str, as_json: bool) -> None:
     """
     with acting():
         client = clients.replace_secret(client_id)
-    click.echo(json.dumps(client) if as_json else client["client_secret"])
+    show(client, as_json, client["client_secret"])
 
 
 def _body(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,20 +235,12 @@ def _grafana(values: Mapping[str, str], settings: Settings) -> Iterator[str]:
     return (f"GF_AUTH_GENERIC_OAUTH_{name}={shlex.quote(value)}" for name, value in options.items() if value)
 
 
-def _report(client: Mapping[str, Any], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(client))
-    else:
-        _print({name: _text(value) for name, value in client.items()})
-
-
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _print(members: Mapping[str, str]) -> None:
+def _table(members: Mapping[str, Any]) -> Iterator[str]:
     width = max(map(len, members))
-    for name, value in members.items():
-        click.echo(f"{name:<{width}}  {value}".rstrip())
+    return (f"{name:<{width}}  {_text(value)}".rstrip() for name, value in members.items())

@@ -12,7 +12,7 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from auth.cli.commands import acting, ask, json_option, open_parts, yes_option
+from auth.cli.commands import acting, ask, json_option, open_parts, show, yes_option
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
 from auth.core.settings.values import urls
@@ -48,13 +48,11 @@ def list_command(as_json: bool) -> None:
     Example: latchkey webhooks list
     """
     for webhook in queries.list_webhook_states(open_parts().db, id=None, most=_COUNTED):
-        if as_json:
-            click.echo(json.dumps(webhook._asdict()))
-            continue
         state = f"failing since {clock(webhook.failing_since)}" if webhook.failing_since else "works"
         if webhook.disabled_at and webhook.disabled_reason:
             state = f"disabled {clock(webhook.disabled_at)}: {label('disabled', webhook.disabled_reason)}"
-        click.echo(f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting")
+        line = f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting"
+        show(webhook._asdict(), as_json, line)
 
 
 @command.command("enable", short_help="Enable a webhook that was disabled.")
@@ -96,7 +94,7 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
             row = queries.select_delivery(latchkey.db, webhook_id=webhook_id, id=delivery["id"])
             delivery = row.details if row else delivery
     result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
-    click.echo(json.dumps(delivery) if as_json else f"{delivery['status']}: {result}")
+    show(delivery, as_json, f"{delivery['status']}: {result}")
     if delivery["status"] != "sent":
         sys.exit(3)
 
@@ -186,7 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             forward = self.server.forward
             answer = _post(forward, body, headers) if forward else None
-            click.echo(_line(event, headers["webhook-id"], answer, self.server.as_json))
+            id = headers["webhook-id"]
+            told = {"id": id, "event": event, "response": answer}
+            show(told, self.server.as_json, _line(event, id, answer))
             self.send_response(204)
         self.end_headers()
 
@@ -194,9 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _line(event: dict[str, Any], id: str, answer: str | None, as_json: bool) -> str:
-    if as_json:
-        return json.dumps({"id": id, "event": event, "response": answer})
+def _line(event: dict[str, Any], id: str, answer: str | None) -> str:
     user = event["data"]["user"]
     parts = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-", id, answer]
     return "  ".join(filter(None, parts))

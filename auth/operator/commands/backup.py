@@ -1,4 +1,3 @@
-import json
 import time
 from contextlib import closing, suppress
 from functools import partial
@@ -15,6 +14,7 @@ from auth.cli.commands import (
     load_settings,
     new_file,
     progress_of,
+    show,
 )
 from auth.operator.backups import age, archive, rehearsals, restores, writing
 from auth.operator.backups.archive import Manifest
@@ -100,7 +100,7 @@ def verify(file: Path, identity: Path, as_json: bool) -> None:
 def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bool) -> None:
     seconds = round(time.monotonic() - begin, 1)
     outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": seconds}
-    click.echo(json.dumps(outcome | manifest.summary()) if as_json else f"{text}, in {seconds} s.")
+    show(outcome | manifest.summary(), as_json, f"{text}, in {seconds} s.")
 
 
 def _note(url: str, *tasks: str) -> None:

@@ -1,12 +1,11 @@
 import getpass
-import json
 import uuid
 import warnings
 from typing import Any
 
 import click
 
-from auth.cli.commands import json_option, open_parts
+from auth.cli.commands import json_option, open_parts, show
 from auth.core import addresses, promises
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
@@ -39,15 +38,13 @@ def command(email: str, password: str | None, as_json: bool) -> None:
     settings = latchkey.settings
     console = f"{settings.base_url}/console" if settings.console else None
     code = _write_code(latchkey, user)
-    if as_json:
-        click.echo(json.dumps(user | {"console": console, "code": code}))
-        return
     was_created = " (new user)" if user["created"] else ""
-    click.echo(f"{user['email']} is an administrator{was_created}: {user['id']}")
+    lines = [f"{user['email']} is an administrator{was_created}: {user['id']}"]
     if console:
-        click.echo(f"Sign in to the console: {console}")
+        lines.append(f"Sign in to the console: {console}")
     if code:
-        click.echo(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
+        lines.append(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
+    show(user | {"console": console, "code": code}, as_json, *lines)
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:

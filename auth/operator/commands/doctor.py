@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import sys
 import time
@@ -7,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from auth.cli.commands import json_option, load_settings
+from auth.cli.commands import json_option, load_settings, show
 from auth.core.settings import Settings, SettingsError, running
 from auth.core.settings.kept_secrets import Missing
 from auth.operator.doctor.examination import CHECKS, Result, examine, examine_files
@@ -42,12 +41,8 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
     """
     results = _results(skip)
     for result in results:
-        if as_json:
-            click.echo(json.dumps(dataclasses.asdict(result)))
-            continue
-        click.echo(f"{_MARKS[result.status]} {result.text}")
-        if result.setting:
-            click.echo(f"  {result.setting}")
+        remedy = [f"  {result.setting}"] if result.setting else []
+        show(dataclasses.asdict(result), as_json, f"{_MARKS[result.status]} {result.text}", *remedy)
     if any(result.status == "failed" for result in results):
         sys.exit(_FAILED)
 

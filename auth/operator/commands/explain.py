@@ -13,6 +13,7 @@ from auth.cli.commands import (
     known_user,
     open_parts,
     printable,
+    show,
 )
 from auth.core.keys import rotation
 from auth.core.settings import Settings
@@ -50,11 +51,7 @@ def command(subject: str, most: int, as_json: bool) -> None:
     Example: latchkey explain alice@example.com
     """
     found = _Search(open_parts(), most).find(subject.strip())
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for line in _LINES[found["kind"]](found):
-        click.echo(line)
+    show(found, as_json, *_LINES[found["kind"]](found))
 
 
 class _Search:

@@ -1,4 +1,3 @@
-import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from auth.cli.commands import (
     load_settings,
     open_database,
     open_parts,
+    show,
 )
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT
@@ -52,13 +52,11 @@ def list_command(as_json: bool) -> None:
         needs = rotation.needs_of(db, settings, key)
         status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
         place = _place(settings, key)
-        if as_json:
-            members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
-            click.echo(json.dumps(members | {"needed_by": needs, "place": place}))
-            continue
+        members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
         since = f", active from {_time(key)}" if key.active_from else ""
         needed = f", needed by {', '.join(needs)}" if needs else ""
-        click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})")
+        line = f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})"
+        show(members | {"needed_by": needs, "place": place}, as_json, line)
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")
@@ -191,14 +189,11 @@ def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") 
     """Print the outcome. `value` is to be set in the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
-    if as_json:
-        click.echo(json.dumps({"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}))
-    elif line:
+    if line and not as_json:
         click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
-        click.echo(line)
-    else:
-        soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
-        click.echo(f"{text} Running services pick it up within {soon} seconds.")
+    soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
+    found = {"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}
+    show(found, as_json, line or f"{text} Running services pick it up within {soon} seconds.")
 
 
 def _time(key: Key) -> str | None:

@@ -1,11 +1,10 @@
-import json
 import socket
 import uuid
 from datetime import UTC, datetime
 
 import click
 
-from auth.cli.commands import Unusable, json_option, load_service_settings, load_settings
+from auth.cli.commands import Unusable, json_option, load_service_settings, load_settings, show
 from auth.core import addresses
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
@@ -50,5 +49,4 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
         sender.close()
     if isinstance(sender, ConsoleSender) and settings.smtp_url is None:
         raise Unusable("The email was printed, not sent: AUTH_SMTP_URL is not set.")
-    outcome = json.dumps({"to": address, "response": response})
-    click.echo(outcome if as_json else f"Sent to {address}: {response}")
+    show({"to": address, "response": response}, as_json, f"Sent to {address}: {response}")

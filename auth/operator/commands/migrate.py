@@ -1,10 +1,9 @@
-import json
 from functools import partial
 
 import click
 import psycopg2
 
-from auth.cli.commands import json_option, load_settings, progress_of
+from auth.cli.commands import json_option, load_settings, progress_of, show
 from auth.core import logs
 from sql import schema
 from sql.pool import reason
@@ -25,8 +24,4 @@ def command(as_json: bool) -> None:
             steps = schema.apply(url, progress, partial(logs.say, settings, level="warning"))
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
-    if as_json:
-        click.echo(json.dumps({"steps": steps}))
-        return
-    for step in steps or ["The schema is up to date."]:
-        click.echo(step)
+    show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))

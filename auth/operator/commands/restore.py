@@ -1,10 +1,9 @@
-import json
 import time
 from pathlib import Path
 
 import click
 
-from auth.cli.commands import existing_file, identity_option, json_option, load_settings, progress_of
+from auth.cli.commands import existing_file, identity_option, json_option, load_settings, progress_of, show
 from auth.operator.backups import age, archive, restores
 from auth.operator.backups.restored_secrets import RestoredSecrets
 from auth.operator.commands.common import failures, stopped_database
@@ -62,14 +61,12 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
         "kept_variables": secrets.kept_variables,
     }
-    if as_json:
-        click.echo(json.dumps(outcome | manifest.summary()))
-        return
-    click.echo(f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s.")
+    lines = [f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s."]
     if former:
-        click.echo(f"The old database is now called {former}. The next restore or backup deletes it;")
-        click.echo("until then, latchkey restore --undo returns to it.")
+        lines.append(f"The old database is now called {former}. The next restore or backup deletes it;")
+        lines.append("until then, latchkey restore --undo returns to it.")
     if secrets.environment_file:
-        click.echo(f"{secrets.environment_file} has the settings of the backed-up service.")
+        lines.append(f"{secrets.environment_file} has the settings of the backed-up service.")
     for variable in secrets.kept_variables:
-        click.echo(f"{variable} is set, so the value in the backup was not restored.")
+        lines.append(f"{variable} is set, so the value in the backup was not restored.")
+    show(outcome | manifest.summary(), as_json, *lines)

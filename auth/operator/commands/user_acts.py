@@ -11,7 +11,7 @@ from typing import Any
 import click
 from marshmallow import ValidationError
 
-from auth.cli.commands import Unusable, acting, ask, json_option, known_user, printable, yes_option
+from auth.cli.commands import Unusable, acting, ask, json_option, known_user, printable, show, yes_option
 from auth.core.settings import state
 from auth.core.text.moments import until
 from auth.domain.account import passkeys
@@ -43,7 +43,7 @@ def _acting_on(subject: str) -> Iterator[Any]:
 
 def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
     known = {"id": user.id, "email": user.email, "phone": user.phone}
-    click.echo(json.dumps(known | members) if as_json else sentence)
+    show(known | members, as_json, sentence)
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
@@ -56,7 +56,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str) 
 @click.command("show", short_help="Show a user.")
 @_subject
 @json_option
-def show(subject: str, as_json: bool) -> None:
+def show_user(subject: str, as_json: bool) -> None:
     """Show a user: addresses, factors, sessions and applications. `latchkey explain` shows the history too.
 
     \b
@@ -89,15 +89,13 @@ def find(text: str, as_json: bool) -> None:
             problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
             raise Unusable(f"{problem} {text}.")
         for user in sorted(queries.describe_users(latchkey.db, ids=ids), key=_name):
-            click.echo(_line(user, as_json))
+            _show_line(user, as_json)
 
 
-def _line(user: Any, as_json: bool) -> str:
-    if as_json:
-        known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
-        return json.dumps(known | {"banned": user.is_banned})
+def _show_line(user: Any, as_json: bool) -> None:
+    known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
     parts = (user.id, _name(user), user.name, "banned" if user.is_banned else None)
-    return printable("  ".join(filter(None, parts)))
+    show(known | {"banned": user.is_banned}, as_json, printable("  ".join(filter(None, parts))))
 
 
 @click.command("list", short_help="List all users.")
@@ -115,7 +113,7 @@ def list_command(as_csv: bool, as_json: bool) -> None:
                 click.echo(piece, nl=False)
             return
         for user in chain.from_iterable(lists.pages({})):
-            click.echo(_line(user, as_json))
+            _show_line(user, as_json)
 
 
 @click.command("invite", short_help="Invite users by email.")
@@ -140,7 +138,7 @@ def invite(emails: tuple[str, ...], as_json: bool) -> None:
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
-            click.echo(json.dumps({"email": email, "reason": reason}) if as_json else printable(text))
+            show({"email": email, "reason": reason}, as_json, printable(text))
     if has_refused:
         raise click.exceptions.Exit(3)
 
@@ -255,4 +253,4 @@ def delete(subject: str, is_sure: bool, as_json: bool) -> None:
         _report(user, f"{_name(user)} is deleted.", as_json)
 
 
-COMMANDS = (find, list_command, show, invite, ban, unban, sign_out, unlock, remove_factors, delete)
+COMMANDS = (find, list_command, show_user, invite, ban, unban, sign_out, unlock, remove_factors, delete)

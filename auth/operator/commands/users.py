@@ -1,5 +1,4 @@
 import gzip
-import json
 import re
 import tempfile
 from collections import Counter
@@ -22,6 +21,7 @@ from auth.cli.commands import (
     open_parts,
     printable,
     progress_of,
+    show,
 )
 from auth.core import files
 from auth.core.tokens.derived_keys import CannotOpen
@@ -103,12 +103,9 @@ def import_(
         text = f"{reason(error)} Run it again: existing users won't change."
         raise click.ClickException(text) from None
     sums = {status: counts[status] for status in ("created", "exists", "refused")}
-    if as_json:
-        click.echo(json.dumps({"dry_run": dry_run} | sums))
-    else:
-        created = "that would be created" if dry_run else "created"
-        rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
-        click.echo(f"Users {created}: {sums['created']:,}. {rest}")
+    created = "that would be created" if dry_run else "created"
+    rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
+    show({"dry_run": dry_run} | sums, as_json, f"Users {created}: {sums['created']:,}. {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
 
@@ -148,11 +145,7 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
                             packed.writelines(lines)
             except CannotOpen as error:
                 raise click.ClickException(f"Nothing was exported: {error}.") from None
-    click.echo(
-        json.dumps({"users": total, "file": str(file)})
-        if as_json
-        else f"Users exported to {file}: {total:,}."
-    )
+    show({"users": total, "file": str(file)}, as_json, f"Users exported to {file}: {total:,}.")
 
 
 @contextmanager
@@ -185,10 +178,8 @@ def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all:
         for outcome in outcomes:
             progress(1)
             counts[outcome.status] += 1
-            if as_json:
-                click.echo(json.dumps(asdict(outcome)))
-            elif reports_all or outcome.status == "refused":
-                click.echo(_line(outcome))
+            if as_json or reports_all or outcome.status == "refused":
+                show(asdict(outcome), as_json, _line(outcome))
     return counts
 
 
