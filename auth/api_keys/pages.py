@@ -3,14 +3,13 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from auth.domain.account import api_keys
-from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import add, require
 from auth.web import Level, fields, guard, schemas
 from auth.web.html.page import ago, application, date_alone, page, text
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form_at
 from auth.web.input import check, read_form
 
 blueprint = Blueprint("api_keys", __name__)
@@ -49,26 +48,26 @@ def states(key: dict[str, Any]) -> list[Any]:
     return states
 
 
-def _page(problem: Problem | None = None) -> Response:
-    return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
-
-
-@blueprint.get("/account/api-keys")
-@signed_in(Level.PROOF)
-def show_new_api_key() -> Response:
+@form_at(blueprint, "/account/api-keys", "add_api_key", level=Level.PROOF, refusal="change_refused")
+def new_api_key(problem: Problem | None = None) -> Response:
+    """Add an API key, and show it once."""
+    if problem:
+        return _page(problem)
     api_keys.require_enabled()
+    if request.method == "POST":
+        made = api_keys.add(guard.live_caller(), _read())
+        return page("api_keys/made.html", script=True, here=None, key=made["key"])
     require(add("api_key"))
     return _page()
 
 
-@blueprint.post("/account/api-keys")
-@form("add_api_key", _page, level=Level.PROOF, refusal="change_refused")
-def submit_new_api_key() -> Response:
-    """Add an API key, and show it once."""
-    api_keys.require_enabled()
+def _page(problem: Problem | None = None) -> Response:
+    return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
+
+
+def _read() -> dict[str, Any]:
+    """Return the form as the body of POST /user/api_keys."""
     sent = read_form(_Form())
     scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
     lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
-    body = {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
-    made = api_keys.add(guard.live_caller(), body)
-    return page("api_keys/made.html", script=True, here=None, key=made["key"])
+    return {"name": sent["name"].strip(), "scopes": scopes, **lifetime}

@@ -32,7 +32,7 @@ from auth.web.html.page import (
     text,
     to_own,
 )
-from auth.web.html.problems import Problem, form, told
+from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 from sql import queries
@@ -94,26 +94,17 @@ def download_data() -> Response:
     return response
 
 
-def _delete_form(problem: Problem | None = None) -> Response:
+@form_at(blueprint, "/account/delete", "delete_user", level=Level.AAL2, refusal="change_refused")
+def delete_account(problem: Problem | None = None) -> Response:
+    if not problem:
+        require_proof()
+    if request.method == "POST" and not problem:
+        read_form(form_schemas.DeletionForm())
+        delete_caller({})
+        response = page("account_deleted.html", here="/sign-in")
+        browser_sessions.forget(response)
+        return response
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
-
-
-@blueprint.get("/account/delete")
-@signed_in(Level.AAL2)
-def show_delete() -> Response:
-    require_proof()
-    return _delete_form()
-
-
-@blueprint.post("/account/delete")
-@form("delete_user", _delete_form, level=Level.AAL2, refusal="change_refused")
-def submit_delete() -> Response:
-    require_proof()
-    read_form(form_schemas.DeletionForm())
-    delete_caller({})
-    response = page("account_deleted.html", here="/sign-in")
-    browser_sessions.forget(response)
-    return response
 
 
 @blueprint.post("/account/sessions/end")
@@ -144,24 +135,14 @@ def connect_provider() -> Response:
     return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
 
 
-def _changes_form(problem: Problem | None = None) -> Response:
-    guard.live_caller()
-    to = destination()
-    return page(
-        "account_changes.html",
-        script=True,
-        here=f"/{to.path('account/changes')}",
-        to=to,
-        problem=problem,
-        changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
-    )
-
-
 @blueprint.get("/account/changes")
 @signed_in(Level.SESSION)
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a second step that a thief added."""
-    return _changes_form()
+    guard.live_caller()
+    to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
+    here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
+    return page("account_changes.html", script=True, here=here, to=to, problem=None, changes=changes)
 
 
 def name_of(kind: str, name: str = "") -> str:

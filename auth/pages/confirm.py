@@ -9,7 +9,6 @@ from auth.core.text.masking import masked
 from auth.domain.links.message_requests import send_reauthentication_code
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import assertions, waiting
 from auth.domain.sign_in.arrivals import Destination, own_page
 from auth.domain.sign_in.reauthentication import code_address, has_proof, record_reauthentication
@@ -21,7 +20,7 @@ from auth.web.errors import ApiError
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, to_own
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import read_form
 
 blueprint = Blueprint("confirm", __name__)
@@ -33,7 +32,41 @@ def require_proof() -> None:
         raise ApiError("reauthentication_needed")
 
 
-def _form(problem: Problem | None = None, *, is_sent: bool = False, wait: float | None = None) -> Response:
+@form_at(blueprint, "/account/confirm", "give_proof", level=Level.SESSION, refusal="change_refused")
+def confirm(problem: Problem | None = None) -> Response:
+    """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
+    if problem:
+        return _page(problem)
+    known = guard.live_caller()
+    if request.method == "POST":
+        record_reauthentication(known, read_form(form_schemas.ProofForm()) | waiting.browser())
+        return to_own(own_page(request.form.get("next")) or "account")
+    is_by_factor = known.has_factor and known.aal == "aal2"
+    return to_own(destination().path("second-step")) if is_by_factor else _page()
+
+
+@blueprint.post("/account/confirm/passkey")
+@form("give_proof", level=Level.SESSION, refusal="change_refused")
+def submit_passkey_proof(problem: Problem | None = None) -> Response:
+    if problem:
+        return _page(problem)
+    assertions.prove(sent_credential(), owner=assertions.own_session())
+    response = to_own(own_page(request.form.get("next")) or "account")
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.post("/account/confirm/code")
+@form("request_proof", level=Level.SESSION)
+def request_proof_code(problem: Problem | None = None) -> Response:
+    if problem:
+        return _page(problem)
+    known = guard.live_caller()
+    send_reauthentication_code(known, waiting.bound())
+    return _page(is_sent=True, wait=outgoing.seconds_to_wait(code_address(known) or ""))
+
+
+def _page(problem: Problem | None = None, *, is_sent: bool = False, wait: float | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     is_own, by = own_page(next_page) is not None, request.values.get("by", "")
     query = ({"by": by} if by == "code" else {}) | ({"next": next_page} if is_own else {})
@@ -62,36 +95,3 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
         "challenge": challenge() if own_passkeys() and may_challenge() else None,
         "providers": provider_links(back, among=linked, prompt="login"),
     }
-
-
-@blueprint.get("/account/confirm")
-@signed_in(Level.SESSION)
-def show_confirm() -> Response:
-    """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
-    known = guard.live_caller()
-    is_by_factor = known.has_factor and known.aal == "aal2"
-    return to_own(destination().path("second-step")) if is_by_factor else _form()
-
-
-@blueprint.post("/account/confirm")
-@form("give_proof", _form, level=Level.SESSION, refusal="change_refused")
-def submit_confirm() -> Response:
-    record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()) | waiting.browser())
-    return to_own(own_page(request.form.get("next")) or "account")
-
-
-@blueprint.post("/account/confirm/passkey")
-@form("give_proof", _form, level=Level.SESSION, refusal="change_refused")
-def submit_passkey_proof() -> Response:
-    assertions.prove(sent_credential(), owner=assertions.own_session())
-    response = to_own(own_page(request.form.get("next")) or "account")
-    browser_sessions.renew(response)
-    return response
-
-
-@blueprint.post("/account/confirm/code")
-@form("request_proof", _form, level=Level.SESSION)
-def request_proof_code() -> Response:
-    known = guard.live_caller()
-    send_reauthentication_code(known, waiting.bound())
-    return _form(is_sent=True, wait=outgoing.seconds_to_wait(code_address(known) or ""))

@@ -1,6 +1,5 @@
 """The second step of a sign-in, and what it needs: authenticator apps and recovery codes of the account."""
 
-from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -9,7 +8,6 @@ from markupsafe import Markup
 from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import go_on
 from auth.domain.sign_in.reauthentication import add, has_proof, require
@@ -20,14 +18,76 @@ from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, to_own, waiting_behind
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import known_id, read_form
 from sql import queries
 
 blueprint = Blueprint("second_step", __name__)
 
 
-def _form(problem: Problem | None = None) -> Response:
+@form_at(
+    blueprint,
+    "/second-step",
+    "verify_factor",
+    level=Level.SESSION,
+    refusal="factor_refused",
+    sign_in="factor",
+)
+def second_step(problem: Problem | None = None) -> Response:
+    """Ask for a code of the authenticator app, a passkey or a recovery code."""
+    if problem:
+        return _second_step_page(problem)
+    if request.method == "POST":
+        factors.verify_code(read_form(form_schemas.AppCodeForm())["code"])
+        return _raised()
+    # Never continue from a GET request, which another site may have started.
+    return _second_step_page() if _is_asked() else to_own(destination().path("sign-in"))
+
+
+@blueprint.post("/second-step/recovery")
+@form("verify_recovery_code", level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
+def submit_recovery_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"])
+    return _raised()
+
+
+@blueprint.post("/second-step/passkey")
+@form("give_proof", level=Level.SESSION, refusal="factor_refused")
+def submit_passkey_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    assertions.prove(sent_credential(), owner=assertions.own_session())
+    return _raised()
+
+
+@blueprint.post("/second-step/key")
+@form("verify_factor", level=Level.SESSION, refusal="factor_refused", sign_in="factor")
+def submit_key_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    verify_key()
+    return _raised()
+
+
+@blueprint.post("/second-step/skip")
+@form("skip_second_step", level=Level.AAL1)
+def skip_second_step() -> Response:
+    """Continue to the application without the passkey, which sensitive changes still ask for."""
+    return go_on(destination(), level=Level.AAL1)
+
+
+def _is_asked() -> bool:
+    """Whether the session lacks the step, or it is too long ago for a change or for an application."""
+    known = guard.live_caller()
+    if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
+        return True
+    waiting = waiting_behind(destination().next or "")
+    return waiting is not None and not waiting.is_fresh
+
+
+def _second_step_page(problem: Problem | None = None) -> Response:
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
@@ -44,58 +104,9 @@ def _form(problem: Problem | None = None) -> Response:
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 
-@blueprint.get("/second-step")
-@signed_in(Level.SESSION)
-def show_second_step() -> Response:
-    """Ask for a code of the authenticator app, a passkey or a recovery code."""
-    # Never continue from a GET request, which another site may have started.
-    return _form() if _is_asked() else to_own(destination().path("sign-in"))
-
-
-def _is_asked() -> bool:
-    """Whether the session lacks the step, or it is too long ago for a change or for an application."""
-    known = guard.live_caller()
-    if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
-        return True
-    waiting = waiting_behind(destination().next or "")
-    return waiting is not None and not waiting.is_fresh
-
-
-@blueprint.post("/second-step")
-@form("verify_factor", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
-def submit_second_step() -> Response:
-    return _raised(factors.verify_code(read_form(form_schemas.AppCodeForm())["code"]))
-
-
-@blueprint.post("/second-step/recovery")
-@form("verify_recovery_code", _form, level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
-def submit_recovery_second_step() -> Response:
-    return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]).row)
-
-
-@blueprint.post("/second-step/passkey")
-@form("give_proof", _form, level=Level.SESSION, refusal="factor_refused")
-def submit_passkey_second_step() -> Response:
-    _moment, session = assertions.prove(sent_credential(), owner=assertions.own_session())
-    return _raised(session.row)
-
-
-@blueprint.post("/second-step/key")
-@form("verify_factor", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
-def submit_key_second_step() -> Response:
-    return _raised(verify_key())
-
-
-@blueprint.post("/second-step/skip")
-@form("skip_second_step", level=Level.AAL1)
-def skip_second_step() -> Response:
-    """Continue to the application without the passkey, which sensitive changes still ask for."""
-    return go_on(destination(), level=Level.AAL1)
-
-
-def _raised(session: Any) -> Response:
-    """Continue with a raised session, under a new cookie."""
-    g.caller = replace(g.caller, aal=session.aal)
+def _raised() -> Response:
+    """Continue with the raised session, under a new cookie."""
+    browser_sessions.resume()
     response = go_on(destination())
     browser_sessions.renew(response)
     return response
@@ -115,68 +126,56 @@ def _is_required() -> bool:
     return False
 
 
-def _first_code_form(problem: Problem | None = None) -> Response:
-    factor_id = request.form.get("factor_id", "")
-    return _page("two_step_code.html", here=None, problem=problem, factor_id=factor_id, totp=None)
-
-
-def _two_step_form(problem: Problem | None = None) -> Response:
+@form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
+def two_step(problem: Problem | None = None) -> Response:
+    """Name a new authenticator app, and show its secret, as a QR code and as text."""
+    if request.method == "POST" and not problem:
+        name = read_form(form_schemas.AppNameForm())["name"]
+        require(add("factor"))
+        enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
+        return _first_code_page(enrolled["id"], totp=enrolled["totp"])
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
     shown = {"is_required": _is_required(), "number": number}
     return _page("two_step.html", here=here, problem=problem, **shown, **ending())
 
 
-@blueprint.get("/account/two-step")
-@signed_in(Level.SESSION)
-def show_two_step() -> Response:
-    return _two_step_form()
-
-
-@blueprint.post("/account/two-step")
-@form("enrol_factor", _two_step_form, level=Level.ENROL)
-def begin_two_step() -> Response:
-    """Show the secret of a new authenticator app, as a QR code and as text."""
-    name = read_form(form_schemas.AppNameForm())["name"]
-    require(add("factor"))
-    enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
-    secret = enrolled["totp"]["secret"]
-    totp = {
-        # The SVG is ours, not a user's.
-        "qr_code": Markup(enrolled["totp"]["qr_code"]),  # noqa: S704
-        "secret": " ".join(secret[place : place + 4] for place in range(0, len(secret), 4)),
-        "uri": enrolled["totp"]["uri"],
-    }
-    return _page("two_step_code.html", here=None, problem=None, factor_id=enrolled["id"], totp=totp)
-
-
 @blueprint.post("/account/two-step/verify")
-@form("verify_factor", _first_code_form, level=Level.SESSION, refusal="factor_refused")
-def finish_two_step() -> Response:
+@form("verify_factor", level=Level.SESSION, refusal="factor_refused")
+def finish_two_step(problem: Problem | None = None) -> Response:
     """Add an app by its first code, and show recovery codes to a user who has none."""
+    if problem:
+        return _first_code_page(request.form.get("factor_id", ""), problem)
     sent = read_form(form_schemas.FirstCodeForm())
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     challenge_id = factors.challenge(factor_id)["id"]
-    session = factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
-    g.caller = replace(g.caller, aal=session.row.aal)
+    factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
+    browser_sessions.resume()
     has_codes = recovery_codes.status()["remaining"]
     response = go_on(destination(), done="factor_added") if has_codes else _new_codes()
     browser_sessions.renew(response)
     return response
 
 
-@blueprint.get("/account/recovery-codes")
-@signed_in(Level.SECOND_FACTOR)
-def show_recovery_codes() -> Response:
-    require(add("recovery_codes"))
-    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+def _first_code_page(
+    factor_id: str, problem: Problem | None = None, totp: dict[str, str] | None = None
+) -> Response:
+    """Ask for the first code of an app, under its secret as long as that is known."""
+    shown: dict[str, Any] = {"factor_id": factor_id, "problem": problem, "totp": None}
+    if totp:
+        secret = totp["secret"]
+        spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+        # The SVG is ours, not a user's.
+        shown["totp"] = totp | {"qr_code": Markup(totp["qr_code"]), "secret": spaced}  # noqa: S704
+    return _page("two_step_code.html", here=None, **shown)
 
 
-@blueprint.post("/account/recovery-codes")
-@form("create_recovery_codes", level=Level.SECOND_FACTOR)
-def new_recovery_codes() -> Response:
+@form_at(blueprint, "/account/recovery-codes", "create_recovery_codes", level=Level.SECOND_FACTOR)
+def replace_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
     require(add("recovery_codes"))
-    return _new_codes()
+    if request.method == "POST":
+        return _new_codes()
+    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
 
 
 def _new_codes() -> Response:
@@ -191,27 +190,13 @@ def own_steps() -> list[dict[str, Any]]:
     return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
 
 
-def _renamed_step() -> dict[str, Any]:
+@form_at(blueprint, "/account/rename", "rename", level=Level.AAL2, refusal="change_refused")
+def rename(problem: Problem | None = None) -> Response:
     guard.live_caller()
-    return found(
-        next((step for step in own_steps() if step["id"] == request.values.get("id")), None), "not_found"
-    )
-
-
-def _rename_form(problem: Problem | None = None) -> Response:
-    return page("account_rename.html", script=True, here=None, problem=problem, step=_renamed_step())
-
-
-@blueprint.get("/account/rename")
-@signed_in(Level.AAL2)
-def show_rename() -> Response:
-    return _rename_form()
-
-
-@blueprint.post("/account/rename")
-@form("rename", _rename_form, level=Level.AAL2, refusal="change_refused")
-def submit_rename() -> Response:
-    step, name = _renamed_step(), read_form(form_schemas.NameForm())["name"]
-    rename = rename_passkey if step["type"] == "passkey" else factors.rename
-    rename(step["id"], name)
-    return to_own("account?done=renamed#security")
+    id = request.values.get("id")
+    step = found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
+    if request.method == "POST" and not problem:
+        rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
+        rename_step(step["id"], read_form(form_schemas.NameForm())["name"])
+        return to_own("account?done=renamed#security")
+    return page("account_rename.html", script=True, here=None, problem=problem, step=step)

@@ -9,28 +9,32 @@ from auth.domain.account.passkeys import begin_registration, finish_registration
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import arrive, go_on
 from auth.domain.sign_in.reauthentication import add, require
-from auth.pages.sign_in import sign_in_form
+from auth.pages.sign_in import sign_in_page
 from auth.web import Level, guard
 from auth.web.context import latchkey
 from auth.web.html.challenges import sent_credential
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, to_own
-from auth.web.html.problems import form
+from auth.web.html.problems import Problem, form
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
 
 
 @blueprint.post("/sign-in/passkey")
-@form("begin_passkey_sign_in", sign_in_form)
-def begin_passkey_page() -> Response:
+@form("begin_passkey_sign_in")
+def begin_passkey_page(problem: Problem | None = None) -> Response:
+    if problem:
+        return sign_in_page(problem)
     require_enabled()
     return form_page("passkey.html", "sign-in", problem=None, challenge=assertions.begin_sign_in())
 
 
 @blueprint.post("/sign-in/passkey/verify")
-@form("sign_in_with_passkey", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
-def submit_passkey() -> Response:
+@form("sign_in_with_passkey", refusal="sign_in_refused", sign_in="passkey")
+def submit_passkey(problem: Problem | None = None) -> Response:
+    if problem:
+        return sign_in_page(problem)
     require_enabled()
     return arrive(assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
 

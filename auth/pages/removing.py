@@ -12,7 +12,6 @@ from auth.domain.account import factors, grants, identities, passkeys, removal
 from auth.domain.account.api_keys import own as own_api_keys
 from auth.domain.account.api_keys import remove as remove_api_key
 from auth.domain.account.changes import change_user
-from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import Act, remove, require
 from auth.pages.account import name_of, shown_change
 from auth.pages.factors import own_steps
@@ -21,7 +20,7 @@ from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, application, page, provider, text, to_own
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form_at
 from auth.web.input import check, known_id
 from sql import queries
 
@@ -119,22 +118,14 @@ def _wanted() -> _Removal:
     return wanted
 
 
-def _form(problem: Problem | None = None) -> Response:
-    wanted, to = _wanted(), destination()
+@form_at(blueprint, "/account/remove", "remove", level=Level.SESSION, refusal="change_refused")
+def remove_from_account(problem: Problem | None = None) -> Response:
+    """Say what follows from the removal that the request names, and do it."""
+    wanted = _wanted()
+    if request.method == "POST" and not problem:
+        wanted.run()
+        return to_own(wanted.done)
+    to = destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"
     return page(template, script=True, here=None, problem=problem, removal=wanted, back=back, to=to)
-
-
-@blueprint.get("/account/remove")
-@signed_in(Level.SESSION)
-def show_removal() -> Response:
-    return _form()
-
-
-@blueprint.post("/account/remove")
-@form("remove", _form, level=Level.SESSION, refusal="change_refused")
-def submit_removal() -> Response:
-    wanted = _wanted()
-    wanted.run()
-    return to_own(wanted.done)

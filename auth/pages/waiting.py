@@ -3,20 +3,12 @@
 from flask import Blueprint, Response, jsonify, request
 
 from auth.domain.sign_in import waiting
-from auth.pages.sign_in import LINKS, code_page, go_on_if_used, not_yet, sign_in_form
+from auth.pages.sign_in import LINKS, code_page, go_on_if_used, not_yet, sign_in_page
 from auth.web import form_schemas
 from auth.web.html.problems import Problem, form
 from auth.web.input import read_form
 
 blueprint = Blueprint("waiting", __name__)
-
-
-def _waiting_form(problem: Problem) -> Response:
-    path, typed = request.form.get("page", ""), request.form.get("email", "")
-    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
-        # It continues with the account that another window has signed in.
-        return sign_in_form(problem)
-    return code_page(path, typed, problem=problem)
 
 
 @blueprint.post("/waiting/state")
@@ -28,8 +20,16 @@ def show_waiting() -> Response:
 
 
 @blueprint.post("/waiting")
-@form("wait_for_link", _waiting_form)
-def submit_waiting() -> Response:
+@form("wait_for_link")
+def submit_waiting(problem: Problem | None = None) -> Response:
     """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
-    sent = read_form(form_schemas.WaitingForm())
-    return go_on_if_used(sent["page"], sent["email"]) or _waiting_form(not_yet())
+    if problem is None:
+        sent = read_form(form_schemas.WaitingForm())
+        if response := go_on_if_used(sent["page"], sent["email"]):
+            return response
+        problem = not_yet()
+    path, typed = request.form.get("page", ""), request.form.get("email", "")
+    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
+        # It continues with the account that another window has signed in.
+        return sign_in_page(problem)
+    return code_page(path, typed, problem=problem)

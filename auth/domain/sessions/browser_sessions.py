@@ -20,10 +20,15 @@ from sql import queries
 _LONGEST = 400 * 86_400
 
 
-def resume() -> "queries.UseBrowserSession | None":
-    """Make the user of the browser's session the caller, and return the session's row, or None."""
+def resume(level: Level | None = None) -> "queries.UseBrowserSession | None":
+    """Make the user of the browser's session the caller, and return the session's row, or None.
+
+    Its `lacks_level` is about this level, else the route's.
+    """
     token_hash = one_time.hash_token(cookies.sent(SESSION))
-    row = token_hash and queries.use_browser_session(latchkey.db, token_hash=token_hash, level=g.level)
+    row = token_hash and queries.use_browser_session(
+        latchkey.db, token_hash=token_hash, level=level or g.level
+    )
     if row:
         g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     return row or None

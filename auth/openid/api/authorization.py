@@ -25,7 +25,6 @@ from auth.web import (
     cookies,
     fields,
     form_schemas,
-    g,
     guard,
     refuses_by_page,
     schemas,
@@ -205,8 +204,7 @@ def _parameters() -> dict[str, str]:
 
 def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
     """Answer prompt=none: with a code, or with what the user would have to do."""
-    g.level = Level.AAL2
-    known, missing = browser_sessions.resume(), "login_required"
+    known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
         missing = "interaction_required"
     elif known:

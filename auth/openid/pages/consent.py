@@ -10,21 +10,35 @@ from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import see_other
 from auth.domain.sign_in.arrivals import Destination
 from auth.openid import consent, uris
-from auth.openid.switch import provider
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
+from auth.web.errors import ApiError
 from auth.web.html.page import page, to_own
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
 
 blueprint = Blueprint("consent", __name__)
 
 
-def _form(problem: Problem | None = None) -> Response:
+@blueprint.before_request
+def _require_provider() -> None:
+    if not latchkey.settings.oauth_server:
+        raise ApiError("feature_disabled")
+
+
+def _caller() -> str:
+    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
+
+
+@form_at(blueprint, "/oauth/consent", "decide_authorization", key=_caller)
+def ask_for_consent(problem: Problem | None = None) -> Response:
     """Show what is asked, unless that is allowed already, or lead to the sign-in or step that is missing."""
+    if request.method == "HEAD":
+        return Response()
+    if request.method == "POST" and not problem:
+        return _decide()
     authorization_id = request.values.get("authorization_id", "")
-    g.level = Level.AAL2
-    known = browser_sessions.resume()
+    known = browser_sessions.resume(Level.AAL2)
     asked = consent.find(latchkey.db, authorization_id)
     here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
     way_back = urlencode({"next": here})
@@ -53,6 +67,22 @@ def _form(problem: Problem | None = None) -> Response:
     )
 
 
+def _decide() -> Response:
+    """Send the browser back to the application, with a code or a refusal."""
+    sent = read_form(form_schemas.ConsentForm())
+    authorization_id = sent["authorization_id"]
+    if sent["action"] == "deny":
+        with latchkey.db.transaction() as tx:
+            return see_other(consent.deny(tx, consent.find(tx, authorization_id).request))
+    known = browser_sessions.resume(Level.AAL2)
+    if known and not known.lacks_level:
+        url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
+        if url:
+            return see_other(url)
+    # The page leads to what is missing.
+    return to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
+
+
 def _shown(asked: consent.Asked) -> dict[str, Any]:
     row, client = asked
     parts = urlsplit(row.redirect_uri)
@@ -68,33 +98,3 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "resource": row.resource,
         "client_logo": client.logo_uri if shows_logo else None,
     }
-
-
-@blueprint.get("/oauth/consent")
-@provider
-def show_consent() -> Response:
-    return Response() if request.method == "HEAD" else _form()
-
-
-def _caller() -> str:
-    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
-
-
-@blueprint.post("/oauth/consent")
-@provider
-@form("decide_authorization", _form, key=_caller)
-def submit_consent() -> Response:
-    """Send the browser back to the application, with a code or a refusal."""
-    sent = read_form(form_schemas.ConsentForm())
-    authorization_id = sent["authorization_id"]
-    if sent["action"] == "deny":
-        with latchkey.db.transaction() as tx:
-            return see_other(consent.deny(tx, consent.find(tx, authorization_id).request))
-    g.level = Level.AAL2
-    known = browser_sessions.resume()
-    if known and not known.lacks_level:
-        url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
-        if url:
-            return see_other(url)
-    # The page leads to what is missing.
-    return to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")

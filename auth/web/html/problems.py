@@ -1,10 +1,11 @@
 """Forms and their errors: a sentence next to a form's field, or a page; the envelope for programs."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from inspect import signature
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import psycopg2
@@ -81,11 +82,7 @@ class Problem:
     reason: str | None = None
 
 
-# Shows a form, perhaps with its error.
-Form = Callable[..., Response]
-
-
-def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[View], View]:
+def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[View], View]:
     """Return a decorator for form views that shows `shown(problem=…)` if the form is refused."""
 
     def decorate(view: View) -> View:
@@ -97,7 +94,7 @@ def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[Vie
                 problem = explain(error) if asks_for_page() else None
                 if problem is None or problem.error_code in ELSEWHERE:
                     raise
-            response = shown(problem=problem, **kwargs)
+            response = cast(Response, shown(problem=problem, **kwargs))
             if "Location" not in response.headers:
                 response.status_code = problem.status
             response.headers.extend(problem.headers)
@@ -109,9 +106,7 @@ def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
 
 def form(
-    act: str,
-    shown: Form | None = None,
-    *,
+    *acts: str,
     level: Level | None = None,
     key: Callable[[], str] | None = None,
     limit_text: str = "over_request_rate_limit",
@@ -119,24 +114,59 @@ def form(
     sign_in: SignIn | None = None,
     is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view of a form, which `shown` shows again if it is refused: with the text
-    `limit_text` if that is because of the limit.
+    """Return a decorator for the view of a form. One with a parameter `problem` shows its page: a refused
+    form calls it again, with the problem, whose text is `limit_text` if that is because of the limit.
 
-    With a `level` it is for users who are signed in, and the window counts each user on each network. To
-    share the window of what strangers do, put `signed_in` above this decorator instead. Otherwise the window
-    counts by `key`, or each network.
+    With a `level` it is for users who are signed in, and the windows of the acts count each user on each
+    network. To share the windows of what strangers do, put `signed_in` above this decorator instead.
+    Otherwise they count by `key`, or each network.
     `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
     """
+    counted = key or (guard.caller_on_network if level else None)
 
-    def decorate(view: View) -> View:
-        view = says(refusal=refusal, sign_in=sign_in)(view)
-        counted = key or (guard.caller_on_network if level else None)
-        view = limited(act, key=counted)(view) if counted else limited(act)(view)
+    def decorate(page_view: View) -> View:
+        view = says(refusal=refusal, sign_in=sign_in)(page_view)
+        for act in reversed(acts):
+            view = limited(act, key=counted)(view) if counted else limited(act)(view)
         view = own_form(queued(view) if is_queued else view)
-        view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view) if shown else view
+        if "problem" in signature(page_view).parameters:
+            view = shows(page_view, functools.partial(problem_of, limit_text=limit_text))(view)
         return signed_in(level)(view) if level else view
 
     return decorate
+
+
+def form_at(
+    blueprint: Blueprint,
+    path: str,
+    *acts: str,
+    level: Level | None = None,
+    opens: Level | None = None,
+    kinds: Sequence[str] = (),
+    **form_arguments: Any,
+) -> Callable[[View], View]:
+    """Return a decorator for the view of a page with a form: GET shows it, POST submits it as `form` says.
+
+    GET is for users with the `level` too, or with the level `opens`. With `kinds`, which the view gets as
+    `kind`, there is one page for each, at `path` with `{kind}`.
+    """
+    rules = {path.format(kind=kind): {"kind": kind} for kind in kinds} or {path: {}}
+
+    def decorate(view: View) -> View:
+        shown, submitted = _apart(view), form(*acts, level=level, **form_arguments)(_apart(view))
+        shown = signed_in(opens or level)(shown) if level else shown
+        for rule, defaults in rules.items():
+            name = rule.replace("/", "_")
+            blueprint.add_url_rule(rule, f"show{name}", shown, defaults=defaults, methods=["GET"])
+            blueprint.add_url_rule(rule, f"submit{name}", submitted, defaults=defaults, methods=["POST"])
+        return view
+
+    return decorate
+
+
+def _apart(view: View) -> View:
+    """Return a copy of a view, which says other things about its route."""
+    return functools.wraps(view)(lambda *args, **kwargs: view(*args, **kwargs))
 
 
 def told() -> Mapping[str, Any] | None:
