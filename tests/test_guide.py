@@ -1,4 +1,4 @@
-"""docs/adding-an-endpoint.md: its blocks add an endpoint to a copy of the checkout, which passes the tests."""
+"""The guides of contributors: their blocks add an endpoint, and a wing, to a copy that passes the tests."""
 
 import ast
 import os
@@ -11,32 +11,59 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sql import schema
 from tests.support.contract import OPENAPI
 
 ROOT = OPENAPI.parent
 # They report what is missing of an endpoint; the page's own test does the rest.
-RULES = ("tests/test_contract.py", "tests/test_structure.py", "tests/web/test_levels.py")
+OF_ENDPOINTS = ("tests/test_contract.py", "tests/test_structure.py", "tests/web/test_levels.py")
+# What else reports what is missing of a wing.
+OF_WINGS = (
+    *("tests/test_rooms.py", "tests/test_wings.py", "tests/core/text", "tests/api/test_audit_log.py"),
+    "tests/sql/test_schema.py::TestUpgrade",
+)
+PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-a-wing.md": (*OF_ENDPOINTS, *OF_WINGS)}
 
 
-def blocks() -> dict[str, str]:
-    """Return the page's blocks of code by the files that they belong to."""
-    page = (ROOT / "docs" / "adding-an-endpoint.md").read_text()
-    return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Return the files and the text of each block of code of a page."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(r"^```\w+ ?([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def add(block: str, path: Path) -> None:
     """Add a block to a file: paths before the components, imports above those of the file, the rest below."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = path.read_text() if path.exists() else ""
     if path.name == "openapi.yaml":
         text = text.replace("\ncomponents:\n", f"\n{block}\ncomponents:\n")
-    elif path.name == "limits.py":
-        text = text.replace('    "logout": ["log_out", "open_logout"],\n', block)
     elif path.suffix == ".py" and text:
         imports, _, rest = block.partition("\n\n")
         text = f"{imports}\n{text}\n\n{rest}"
     else:
         text += f"\n{block}" if text else block
     path.write_text(text)
+
+
+def change(block: str, root: Path) -> None:
+    """Add lines to files: below a line that the block repeats, or in its place."""
+    for name, sign, known, added in re.findall(r"^(\w\S+)\n([ -])(.*)\n((?:\+.*\n)+)", block, re.MULTILINE):
+        text, lines = (root / name).read_text(), added[1:].replace("\n+", "\n")
+        assert text.count(f"{known}\n") == 1, (name, known)
+        (root / name).write_text(text.replace(f"{known}\n", f"{known}\n{lines}" if sign == " " else lines))
+
+
+def apply(page: str, root: Path) -> None:
+    for files, block in blocks(page):
+        for file in files.split():
+            add(block, root / file.replace("NNNN", f"{schema.NEWEST + 1:04}"))
+        if not files:
+            change(block, root)
+
+
+def own_test(page: str) -> str:
+    (found,) = [file for file, _block in blocks(page) if file.startswith("tests/")]
+    return found
 
 
 @pytest.fixture
@@ -46,24 +73,25 @@ def copy(tmp_path) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=unneeded))
 
 
-def test_each_test_of_the_page_ends_with_its_only_assertion():
+@pytest.mark.parametrize("page", PAGES)
+def test_each_test_of_a_page_ends_with_its_only_assertion(page):
     """Or another line of the page could be left out without a failure."""
-    (test,) = [ast.parse(block) for file, block in blocks().items() if file.startswith("tests/")]
-    functions = [node for node in test.body if isinstance(node, ast.FunctionDef)]
-    assert [sum(isinstance(node, ast.Assert) for node in ast.walk(each)) for each in functions] == [1, 1]
+    test = ast.parse(dict(blocks(page))[own_test(page)])
+    found = [node for node in test.body if isinstance(node, ast.FunctionDef)]
+    functions = [each for each in found if each.name.startswith("test_")]
+    assert {sum(isinstance(node, ast.Assert) for node in ast.walk(each)) for each in functions} == {1}
     assert all(isinstance(each.body[-1], ast.Assert) for each in functions)
     assert ast.get_docstring(test)
 
 
-def test_endpoint_of_the_page_passes_its_tests_and_the_rules(copy, database_url, all_rows):
-    for file, block in blocks().items():
-        add(block, copy / file)
-    own = [file for file in blocks() if file.startswith("tests/")]
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_adds_passes_its_tests_and_the_rules(page, copy, database_url, all_rows):
+    apply(page, copy)
     # Next to the database of this worker, whose server is running.
     all_rows.run("CREATE DATABASE guide_test")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     environment["TEST_DATABASE_URL"] = urlsplit(database_url)._replace(path="/guide_test").geturl()
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *own, *RULES]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", own_test(page), *PAGES[page]]
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     all_rows.run("DROP DATABASE guide_test WITH (FORCE)")
     assert ran.returncode == 0, ran.stdout[-5000:]

@@ -87,6 +87,7 @@ def download_data() -> Response:
         "passkeys": own_passkeys(),
         "applications": grants.own(),
         "api_keys": api_keys.own(),
+        **{name: own() for name, own in latchkey.lists.data.items()},
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))

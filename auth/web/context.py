@@ -45,10 +45,11 @@ class Lists:
     pages: "list[Blueprint]" = field(default_factory=list)
     sections: "list[Blueprint]" = field(default_factory=list)
     navigation: "list[tuple[int, str, str]]" = field(default_factory=list)
-    # What the account page shows of its user in <name>/tab.html, and the console of a user in
-    # <name>/user_tab.html, as `shown`, unless it is None.
+    # What the account page shows in <name>/tab.html as `shown`, below the text `tab` of the table <name>,
+    # unless it is None; what the console shows of a user in <name>/user_tab.html; what the data file has.
     tabs: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
     user_tabs: "dict[str, Callable[[str], Any]]" = field(default_factory=dict)
+    data: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,10 @@
+"""The settings with which every wing is on."""
+
+import base64
+
+EVERY_WING = {
+    "AUTH_CONSOLE": "true",
+    "AUTH_API_KEYS": "true",
+    "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
+    "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
+}
