@@ -69,6 +69,7 @@ from tests.support.server import ServerClient
 from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, register
+from tests.support.wings import EVERY_WING
 
 BASE_URL = "http://localhost:8000"
 _numbers = itertools.count()
@@ -423,6 +424,12 @@ def default_app(environment):
 def app(default_app, database):
     """The application with the default settings."""
     return default_app
+
+
+@pytest.fixture
+def whole_app(make_app) -> Flask:
+    """The application with every wing."""
+    return make_app(**EVERY_WING)
 
 
 @pytest.fixture

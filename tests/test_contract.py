@@ -241,23 +241,23 @@ def test_contract_has_the_version_of_the_service():
     assert CONTRACT["info"]["version"] == __version__
 
 
-def test_operations_are_the_routes_named_by_their_views(app):
+def test_operations_are_the_routes_named_by_their_views(whole_app):
     """Other routes of the same view add words to its name."""
-    known = views(app)
-    assert set(NAMES) == {(method, path) for method, path, _ in routes(app)} | {
-        ("get", f"{app.static_url_path}/{{filename}}")
+    known = views(whole_app)
+    assert set(NAMES) == {(method, path) for method, path, _ in routes(whole_app)} | {
+        ("get", f"{whole_app.static_url_path}/{{filename}}")
     }
     assert [name for name, view in known.items() if view.__name__ not in name] == []
     assert {view.__name__ for view in known.values()} <= set(known)
 
 
-def test_security_of_operations_agrees_with_the_guards(app):
-    expected: dict[str, set[str]] = {name: SCHEMES[guard_of(view)] for name, view in views(app).items()}
+def test_security_of_operations_agrees_with_the_guards(whole_app):
+    expected: dict[str, set[str]] = {name: SCHEMES[guard_of(view)] for name, view in views(whole_app).items()}
     assert {name: operation.schemes() for name, operation in OPERATIONS.items()} == expected | {STATIC: set()}
 
 
-def test_exactly_the_limited_operations_have_a_429(app):
-    limited = {name for name, view in views(app).items() if is_limited(view)}
+def test_exactly_the_limited_operations_have_a_429(whole_app):
+    limited = {name for name, view in views(whole_app).items() if is_limited(view)}
 
     assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited
 
@@ -298,8 +298,8 @@ def expected_statuses(operation: Operation) -> set[int]:
     return expected | ({400, 413, 415, 503} if operation.method != "get" else set())
 
 
-def test_responses_have_the_headers_of_their_kind(app):
-    limited = {name for name, view in views(app).items() if is_limited(view)}
+def test_responses_have_the_headers_of_their_kind(whole_app):
+    limited = {name for name, view in views(whole_app).items() if is_limited(view)}
     wrong = []
     for name, operation in OPERATIONS.items():
         for status, response in operation.responses().items():

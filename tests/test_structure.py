@@ -122,9 +122,9 @@ def table(document: str) -> dict[str, list[str]]:
     return {name: cells.split(" | ") for name, cells in rows}
 
 
-def test_every_view_that_writes_is_limited_or_for_administrators(app):
+def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
     """And openapi.yaml names the limited ones, which GET too may be. POST /oauth/userinfo only reads."""
-    unlimited = {name: guard_of(view) for name, view in views(app).items() if not is_limited(view)}
+    unlimited = {name: guard_of(view) for name, view in views(whole_app).items() if not is_limited(view)}
     guards = {guard for name, guard in unlimited.items() if OPERATIONS[name].method != "get"}
     assert guards <= {"admin", "service_role", "introspector", "client_token"}
 
@@ -173,10 +173,10 @@ COUNTED_BY_FUNCTIONS = {
 }
 
 
-def test_two_acts_never_share_a_window_and_all_doors_of_one_do(app):
+def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
     found: dict[str, set[str]] = defaultdict(set)
-    for rule in app.url_map.iter_rules():
-        for act in route_of(app.view_functions[rule.endpoint]).limits:
+    for rule in whole_app.url_map.iter_rules():
+        for act in route_of(whole_app.view_functions[rule.endpoint]).limits:
             found[act].add(rule.rule)
     assert {act: routes for act, routes in found.items() if len(routes) > 1} == {
         act: set(routes.split()) for act, routes in DOORS.items()
@@ -187,10 +187,10 @@ def test_two_acts_never_share_a_window_and_all_doors_of_one_do(app):
     assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.ACTS} <= set(settings.names())
 
 
-def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(app):
+def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(whole_app):
     said = [
         route_of(view)
-        for view in (*app.view_functions.values(), *token.GRANTS.values(), *openid.GRANTS.values())
+        for view in (*whole_app.view_functions.values(), *token.GRANTS.values(), *openid.GRANTS.values())
     ]
     assert {route.refusal for route in said} == {*get_args(Refusal), None}
     assert {route.sign_in for route in said} == {*get_args(SignIn), None}
@@ -208,12 +208,12 @@ def test_no_limit_is_counted_by_user_alone():
     assert {source for source, key in keys if "caller_id" in key} == set()
 
 
-def test_allow_lists_exactly_the_methods_of_a_path(app):
+def test_allow_lists_exactly_the_methods_of_a_path(whole_app):
     methods: dict[str, set[str]] = defaultdict(set)
-    for rule in app.url_map.iter_rules():
+    for rule in whole_app.url_map.iter_rules():
         methods[rule.rule] |= rule.methods or set()
     for path, expected in methods.items():
-        response = app.test_client().open(re.sub("<[^>]+>", str(uuid.uuid4()), path), method="TRACE")
+        response = whole_app.test_client().open(re.sub("<[^>]+>", str(uuid.uuid4()), path), method="TRACE")
         assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), path
 
 

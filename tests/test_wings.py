@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from auth.wings import WINGS
+from tests.support.wings import EVERY_WING
 
 _APPLICATION = "from app import create_app; create_app(settings.load())"
 _COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
@@ -32,8 +33,7 @@ def test_wing_that_is_off_is_not_imported(modules):
 
 
 def test_wing_that_is_on_is_imported(modules):
-    hook = {"AUTH_HOOK_SEND_EMAIL": "http://localhost/hook", "AUTH_HOOK_SEND_EMAIL_SECRETS": _SECRETS}
-    assert modules(_APPLICATION, AUTH_CONSOLE="true", **hook) & WINGS.keys() == WINGS.keys()
+    assert modules(_APPLICATION, **EVERY_WING) & WINGS.keys() == WINGS.keys()
 
 
 def test_command_imports_the_hooks_but_no_page(modules):

@@ -12,9 +12,9 @@ from tests.test_contract import OPERATIONS, errors_of, guard_of, views
 UNLISTED = {Level.ANYONE, Level.SERVICE_ROLE, Level.AAL2}
 
 
-def test_level_of_a_view_fits_its_guard(app):
+def test_level_of_a_view_fits_its_guard(whole_app):
     levels = defaultdict(set)
-    for view in views(app).values():
+    for view in views(whole_app).values():
         levels[guard_of(view)].add(route_of(view).level)
     assert levels.pop("access_token") == set(Level) - {Level.ANYONE, Level.SERVICE_ROLE, Level.CLIENT}
     assert levels == {
@@ -29,23 +29,23 @@ def test_level_of_a_view_fits_its_guard(app):
     }
 
 
-def test_operations_describe_the_refusal_of_a_level(app):
+def test_operations_describe_the_refusal_of_a_level(whole_app):
     refusing = {name for name, each in OPERATIONS.items() if (403, "insufficient_aal") in errors_of(each)}
-    said = {name: route_of(view) for name, view in views(app).items()}
+    said = {name: route_of(view) for name, view in views(whole_app).items()}
     without = (Level.ANYONE, Level.SESSION, Level.CLIENT)
     lacking = {name for name, route in said.items() if route.level not in without}
     of_keys = {name for name, route in said.items() if route.guard == "access_token_or_api_key"}
     assert refusing == lacking | of_keys | {name for name, route in said.items() if route.asks_more}
 
 
-def test_security_page_lists_the_operations_of_each_level_but_aal2(app):
+def test_security_page_lists_the_operations_of_each_level_but_aal2(whole_app):
     page = (OPENAPI.parent / "docs" / "security.md").read_text()
     listed = {
         level: set(operations.split(", "))
         for level, operations in re.findall(r"^\| ([\w ]+) \|.*\| ([A-Z]+ /.*) \|$", page, re.MULTILINE)
     }
     expected = defaultdict(set)
-    for method, path, view in routes(app):
+    for method, path, view in routes(whole_app):
         if (level := route_of(view).level) not in UNLISTED:
             expected[level.replace("_", " ")].add(f"{method.upper()} {path}")
     assert listed == expected
