@@ -1,4 +1,4 @@
-"""Puts the tree, as it is, into the wheel's one package. The rest is in setup.cfg."""
+"""Puts the tree, as it is, into the wheel's one package. The rest is in pyproject.toml."""
 
 import shutil
 from pathlib import Path
@@ -12,6 +12,8 @@ _FOLDERS = ["auth", "sql", "deploy", "docs"]
 
 class _BuildTree(build_py):
     def run(self) -> None:
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)  # files that the checkout no longer has
         super().run()
         if self.editable_mode:
             return

@@ -1,4 +1,4 @@
-"""Builds the wheel, as `python -m build` does."""
+"""Builds the wheel, as `python -m build --wheel` does."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ def build_wheel(folder: Path, change: Callable[[Path], object] = lambda _: None)
     ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
     shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored)
     change(folder / "checkout")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]
     done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return next((folder / "dist").glob("latchkey-*.whl"))
