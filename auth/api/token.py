@@ -31,8 +31,8 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 @blueprint.post("/token")
 @takes_tokens
 @counted(
-    *("sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key"),
-)
+    "sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key",
+)  # fmt: skip
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""

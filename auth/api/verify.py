@@ -33,9 +33,9 @@ _PREVIEW_BOTS = re.compile(
 )
 # Not Sec-Fetch-Mode, which Node's fetch sends too.
 _BROWSER_HEADERS = {
-    *("sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"),
-    *("sec-purpose", "purpose", "x-purpose", "x-moz"),
-}
+    "sec-fetch-site", "sec-fetch-dest", "sec-fetch-user",
+    "sec-purpose", "purpose", "x-purpose", "x-moz",
+}  # fmt: skip
 _DONE = {
     "email_change": "The new email address is confirmed",
     "undo": "The account was taken back, and its password removed; choose a new one to sign in",
@@ -48,9 +48,9 @@ _DECLINED = {
 }
 
 _WRONG_FACTOR = {
-    *("insufficient_aal", "over_request_rate_limit", "validation_failed"),
-    *("webauthn_verification_failed", "webauthn_challenge_not_found", "webauthn_challenge_expired"),
-}
+    "insufficient_aal", "over_request_rate_limit", "validation_failed",
+    "webauthn_verification_failed", "webauthn_challenge_not_found", "webauthn_challenge_expired",
+}  # fmt: skip
 
 
 @blueprint.get("/verify")

@@ -24,13 +24,13 @@ TEMPLATES = Path(__file__).parent / "templates"
 # The links of notices take the account back.
 _LINK_TYPES = dict.fromkeys(
     (
-        *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
-        *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
-        *("api_key_added", "api_key_removed"),
-        *("password_changed", "recovery_codes_created", "recovery_code_used"),
+        "address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked",
+        "passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added",
+        "api_key_added", "api_key_removed",
+        "password_changed", "recovery_codes_created", "recovery_code_used",
     ),
     "undo",
-)
+)  # fmt: skip
 
 # Our pages where the reader of a notice without an undo link can act.
 _PAGES = {"signup_attempt": "sign-in"} | dict.fromkeys(_LINK_TYPES, "forgot-password")

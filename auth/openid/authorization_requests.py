@@ -24,9 +24,9 @@ PROMPTS = ("none", "login", "consent", "select_account")
 # Without these two, nothing may redirect.
 Origin = schemas.Input.of(client_id=fields.Text(required=True), redirect_uri=fields.Text(required=True))
 _NAMES = (
-    *("response_type", "response_mode", "scope", "nonce", "code_challenge", "code_challenge_method"),
-    *("resource", "prompt", "max_age", "login_hint", "ui_locales", "request_uri"),
-)
+    "response_type", "response_mode", "scope", "nonce", "code_challenge", "code_challenge_method",
+    "resource", "prompt", "max_age", "login_hint", "ui_locales", "request_uri",
+)  # fmt: skip
 _LONG_NAMES = ("state", "request", "id_token_hint")
 Parameters = schemas.Input.of(
     **{name: fields.Text() for name in _NAMES}, **{name: fields.LongText() for name in _LONG_NAMES}

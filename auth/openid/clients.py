@@ -28,9 +28,9 @@ _BATCH = 500  # users whose rows one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # What a dynamic client may choose.
 _DYNAMIC = {
-    *("client_name", "client_uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types"),
-    *("client_type", "token_endpoint_auth_method", "id_token_signed_response_alg"),
-}
+    "client_name", "client_uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types",
+    "client_type", "token_endpoint_auth_method", "id_token_signed_response_alg",
+}  # fmt: skip
 
 
 class ClientChange(AdminInput):

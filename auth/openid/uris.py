@@ -8,8 +8,8 @@ _FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
 # Of an authority, which has no user.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _NOT_OF_APPLICATIONS = {
-    *("javascript", "data", "file", "vbscript", "about", "blob", "filesystem", "view-source"),
-}
+    "javascript", "data", "file", "vbscript", "about", "blob", "filesystem", "view-source",
+}  # fmt: skip
 _LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)")
 _LOOPBACK_HOST = re.compile(r"(?:.*\.)?localhost\.?|127\..*|::1|0\.0\.0\.0", re.IGNORECASE)
 

@@ -38,11 +38,11 @@ PhoneCodeForm = PhoneForm.of(code=fields.TypedCode(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
     kind=fields.Choice(
-        *("factor", "passkey", "identity", "application", "api_key", "email", "phone", "change"),
+        "factor", "passkey", "identity", "application", "api_key", "email", "phone", "change",
         required=True,
     ),
     id=fields.Text(),
-)
+)  # fmt: skip
 ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
 DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
 AppNameForm = Input.of(name=fields.Name(load_default=""))

@@ -36,27 +36,27 @@ ACTS = {
     "signup": ["sign_up"],
     "anonymous": ["sign_up_anonymously"],
     "login": [
-        *("sign_in_with_password", "sign_in_with_id_token", "sign_in_with_passkey", "sign_in_with_saml"),
+        "sign_in_with_password", "sign_in_with_id_token", "sign_in_with_passkey", "sign_in_with_saml",
         "continue_sign_in",
     ],
     "authorize": [
-        *("begin_at_provider", "return_from_provider", "begin_passkey_sign_in"),
-        *("request_authorization", "request_authorization_silently", "read_authorization"),
-        *("decide_authorization", "continue_authorization"),
+        "begin_at_provider", "return_from_provider", "begin_passkey_sign_in",
+        "request_authorization", "request_authorization_silently", "read_authorization",
+        "decide_authorization", "continue_authorization",
     ],
     "recover": ["request_sign_in", "request_recovery", "request_confirmation", "request_proof"],
     "links": ["open_link", "open_linking", "set_preferences", "download_data"],
     "verify": [
-        *("verify", "exchange_code", "begin_linking", "challenge_factor", "verify_factor"),
-        *("verify_recovery_code", "skip_second_step", "open_challenge"),
+        "verify", "exchange_code", "begin_linking", "challenge_factor", "verify_factor",
+        "verify_recovery_code", "skip_second_step", "open_challenge",
     ],
     "waiting": [
-        *("poll_link", "wait_for_link", "poll_address", "wait_for_address", "carry_address", "check_common"),
+        "poll_link", "wait_for_link", "poll_address", "wait_for_address", "carry_address", "check_common",
     ],
     "logout": ["log_out", "open_logout"],
     "user_changes": [
-        *("change_user", "delete_user", "give_proof", "end_session", "remove", "rename"),
-        *("enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity"),
+        "change_user", "delete_user", "give_proof", "end_session", "remove", "rename",
+        "enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity",
         "add_api_key",
     ],
     "address_changes": ["change_address"],
@@ -64,7 +64,7 @@ ACTS = {
     "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token"],
     "api_keys": ["exchange_api_key"],
     "console": ["administer", "confirm_administration"],
-}
+}  # fmt: skip
 _SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in acts}
 
 

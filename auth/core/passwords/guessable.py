@@ -43,11 +43,11 @@ janvier février mars avril juin juillet août septembre octobre novembre décem
 _CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二 日 天"
 _PINYIN_NUMBERS = "yi er san si wu liu qi ba jiu shi shiyi shier ri tian"
 _ROWS = [
-    *("qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn"),
+    "qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn",
     # Columns.
-    *("1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p", "zaq1xsw2cde3vfr4bgt5nhy6mju7", "1q2w3e4r5t6y7u8i9o0p"),
-    *("1qay2wsx3edc4rfv5tgb6zhn7ujm8ik9ol0p", "1q2w3e4r5t6z7u8i9o0p"),
-]
+    "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p", "zaq1xsw2cde3vfr4bgt5nhy6mju7", "1q2w3e4r5t6y7u8i9o0p",
+    "1qay2wsx3edc4rfv5tgb6zhn7ujm8ik9ol0p", "1q2w3e4r5t6z7u8i9o0p",
+]  # fmt: skip
 
 
 def _calendar() -> Iterator[str]:

@@ -20,18 +20,18 @@ _WRITTEN_BY_USERS = "user_metadata"
 _LONGEST_TEXT = 2000  # a URL
 # RFC 7519, RFC 7800, RFC 8693, RFC 9068, OpenID Connect Core, OpenID Connect Logout.
 _OF_STANDARDS = {
-    *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "may_act", "scope", "client_id", "azp"),
-    *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "sid", "events"),
-    *("_claim_names", "_claim_sources", "email", "email_verified", "phone_number", "phone_number_verified"),
-}
+    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "may_act", "scope", "client_id", "azp",
+    "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "sid", "events",
+    "_claim_names", "_claim_sources", "email", "email_verified", "phone_number", "phone_number_verified",
+}  # fmt: skip
 _OF_PERSONS = {
-    *("name", "given_name", "family_name", "middle_name", "nickname", "preferred_username", "profile"),
-    *("picture", "website", "gender", "birthdate", "zoneinfo", "locale", "address", "updated_at"),
-}
+    "name", "given_name", "family_name", "middle_name", "nickname", "preferred_username", "profile",
+    "picture", "website", "gender", "birthdate", "zoneinfo", "locale", "address", "updated_at",
+}  # fmt: skip
 _OURS = {
-    *("phone", "role", "app_metadata", "user_metadata", "is_anonymous", "session_id", "aal", "next_aal"),
+    "phone", "role", "app_metadata", "user_metadata", "is_anonymous", "session_id", "aal", "next_aal",
     "api_key_id",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

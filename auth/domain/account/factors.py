@@ -23,10 +23,10 @@ _DISABLED = {
 }
 NO_CREDENTIAL = dict.fromkeys(
     (
-        *("credential_id", "public_key", "sign_count", "transports"),
-        *("aaguid", "backup_eligible", "backed_up"),
+        "credential_id", "public_key", "sign_count", "transports",
+        "aaguid", "backup_eligible", "backed_up",
     )
-)
+)  # fmt: skip
 
 
 def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ _PAGE = 1_000
 # Seconds for counting, and for each page.
 _LONGEST = 10.0
 _COLUMNS = (
-    *("id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor"),
-    *("providers", "created_at", "last_sign_in_at"),
-)
+    "id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor",
+    "providers", "created_at", "last_sign_in_at",
+)  # fmt: skip
 # Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
 # between quotes; LibreOffice offers the tab too. A phone number only looks like a formula.
 _FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r])')

@@ -7,9 +7,9 @@ from auth.core.text.user_agents import device
 
 # Reasons for which the log has the number of attempts.
 _GUESSES = {
-    *("invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"),
+    "invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid",
     "mfa_verification_failed",
-}
+}  # fmt: skip
 # What an act changed.
 _CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
 

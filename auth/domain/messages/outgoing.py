@@ -31,10 +31,10 @@ _LONGEST_DELAY = 0.75
 # What `write_token` needs beside the link and the code.
 TOKEN_COLUMNS = dict.fromkeys(
     (
-        *("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata"),
-        *("user_agent", "browser_hash", "ip"),
+        "redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata",
+        "user_agent", "browser_hash", "ip",
     )
-)
+)  # fmt: skip
 
 Windows = Sequence[dict[str, Any]]
 

@@ -14,10 +14,10 @@ from auth.web.html.page import LANGUAGES
 
 _KEYS_AGE, _METADATA_AGE = 300, 600  # seconds
 _CLAIMS = [
-    *("sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr"),
-    *("name", "preferred_username", "picture", "locale", "updated_at"),
-    *("email", "email_verified", "phone_number", "phone_number_verified", "groups", "roles"),
-]
+    "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr",
+    "name", "preferred_username", "picture", "locale", "updated_at",
+    "email", "email_verified", "phone_number", "phone_number_verified", "groups", "roles",
+]  # fmt: skip
 
 blueprint = Blueprint("discovery", __name__)
 

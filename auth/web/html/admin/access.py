@@ -39,9 +39,9 @@ _FIELDS = {
 # Groups of checkboxes of which one is needed.
 _CHOICES = {"events": "event", "grant_types": "use"}
 _OF_CLIENTS = (
-    *("redirect_uris", "post_logout_redirect_uris", "client_uri", "logo_uri", "resources", "grant_types"),
-    *("require_pkce", "skip_consent", "introspects_sessions", "id_token_signed_response_alg"),
-)
+    "redirect_uris", "post_logout_redirect_uris", "client_uri", "logo_uri", "resources", "grant_types",
+    "require_pkce", "skip_consent", "introspects_sessions", "id_token_signed_response_alg",
+)  # fmt: skip
 # Instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
