@@ -1,12 +1,12 @@
 -- Run only by `latchkey backup` and `latchkey restore`.
 
--- name: export_snapshot() -> rows
+-- name: export_snapshot() -> row
 SELECT pg_export_snapshot() AS snapshot,
        iso_8601(now()) AS created_at,
        (SELECT max(version) FROM schema_version) AS schema_version,
        current_setting('server_version_num')::integer / 10000 AS postgres;
 
--- name: compose_count_of_rows() -> rows
+-- name: compose_count_of_rows() -> row
 -- Returns a statement that counts the rows of each table. Unlogged tables are not backed up.
 SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.relname, n.nspname, c.relname),
                   ' UNION ALL ' ORDER BY c.relname) AS statement
@@ -14,7 +14,7 @@ SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.rel
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname = current_schema();
 
--- name: select_restore_target() -> rows
+-- name: select_restore_target() -> row
 -- Postgres hides the type of other roles' backends.
 SELECT current_database() AS name,
        EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema()) AS has_tables,
@@ -28,10 +28,10 @@ SELECT current_database() AS name,
   JOIN pg_roles AS r ON r.rolname = current_user
  WHERE d.datname = current_database();
 
--- name: select_database(name text) -> row?
+-- name: select_database(name text) -> row
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
 
--- name: take_restore_lock() -> rows
+-- name: take_restore_lock() -> row
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
 -- name: void_restored(resend boolean)
@@ -54,7 +54,7 @@ SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w
  UNION ALL
 SELECT 'OpenID key', k.id, k.sealed FROM openid_keys AS k;
 
--- name: count_stale_user_objects() -> rows
+-- name: count_stale_user_objects() -> row
 SELECT count(*) AS total
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,16 @@ from psycopg2 import sql as composed
 from psycopg2.extensions import parse_dsn
 
 from auth.core.net.networks import is_loopback
-from auth.operator.backups.writing import connect, statement
+from auth.operator.backups.writing import Unprepared, connect
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.testkit import Refused
-from sql import schema
+from sql import queries, schema
 
 VARIABLE = "LATCHKEY_TEST_DATABASE_URL"
 _FUNCTIONS = Path(__file__).with_name("functions.sql")
 # The comment of databases that may be dropped.
 _MARK = "test database of Latchkey"
+_DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 _PREFIX = "latchkey_test_"
 # A crash may lose everything. Vacuums every five seconds: each test leaves dead rows.
 _OPTIONS = {
@@ -52,55 +53,41 @@ class Databases:
 
     def make(self) -> Database:
         """Make a database. Raises `psycopg2.Error`."""
-        with self._locked() as run:
-            marked = {row.name: row.is_used for row in run(statement("list_test_databases"), mark=_MARK)}
+        with self._locked() as connection:
+            rows = queries.list_test_databases(Unprepared(connection), mark=_MARK)
+            marked = {row.name: row.is_used for row in rows}
             template = f"{_PREFIX}template_{_digest()}"
             for name, is_used in marked.items():
                 # Left by test servers that were killed.
                 if not is_used and not name.startswith(f"{_PREFIX}template_"):
-                    self._drop(run, name)
+                    _run(connection, _DROP, name)
             if template not in marked:
-                draft = self._create(run, "template0")
+                draft = _create(connection, "template0")
                 schema.apply(self._of(draft))
-                with closing(connect(self._of(draft))) as connection, connection:
-                    connection.cursor().execute(_FUNCTIONS.read_text())
-                run(_composed("ALTER DATABASE {} RENAME TO {}", draft, template))
-            name = self._create(run, template)
+                with closing(connect(self._of(draft))) as drafted, drafted:
+                    drafted.cursor().execute(_FUNCTIONS.read_text())
+                _run(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
+            name = _create(connection, template)
             made = self._made[name] = Database(self._of(name), connect(self._of(name)))
             made.connection.autocommit = True
             return made
 
     def close(self) -> None:
-        with self._locked() as run:
+        with self._locked() as connection:
             for name, made in self._made.items():
                 made.connection.close()
-                self._drop(run, name)
-
-    def _create(self, run: Callable[..., Any], template: str) -> str:
-        name = _PREFIX + secrets.token_hex(8)
-        run(_composed("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template))
-        run(composed.SQL("COMMENT ON DATABASE {} IS {}").format(*_parts(name), composed.Literal(_MARK)))
-        return name
-
-    def _drop(self, run: Callable[..., Any], name: str) -> None:
-        run(_composed("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
+                _run(connection, _DROP, name)
 
     def _of(self, name: str) -> str:
         return _renamed(self._url, name)
 
     @contextmanager
-    def _locked(self) -> Iterator[Callable[..., Any]]:
+    def _locked(self) -> Iterator[Any]:
         """Keep other test servers off meanwhile. The lock ends with the connection."""
         with closing(connect(self._url)) as connection:
             connection.autocommit = True
-            cursor = connection.cursor()
-
-            def run(text: Any, **parameters: Any) -> list[Any]:
-                cursor.execute(text, parameters or None)
-                return cursor.fetchall() if cursor.description else []
-
-            run(statement("lock_test_databases"))
-            yield run
+            queries.lock_test_databases(Unprepared(connection))
+            yield connection
 
 
 @contextmanager
@@ -155,9 +142,15 @@ def _digest() -> str:
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
-def _composed(text: str, *names: str) -> composed.Composed:
-    return composed.SQL(text).format(*_parts(*names))
+def _create(connection: Any, template: str) -> str:
+    name = _PREFIX + secrets.token_hex(8)
+    _run(connection, "CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template)
+    comment = composed.SQL("COMMENT ON DATABASE {} IS {}")
+    with connection.cursor() as cursor:
+        cursor.execute(comment.format(composed.Identifier(name), composed.Literal(_MARK)))
+    return name
 
 
-def _parts(*names: str) -> list[composed.Identifier]:
-    return [composed.Identifier(name) for name in names]
+def _run(connection: Any, text: str, *databases: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))

@@ -18,8 +18,9 @@ from requests.adapters import HTTPAdapter, Retry
 
 from auth.operator.backups import restores
 from auth.operator.backups.archive import BackupError, Manifest
-from auth.operator.backups.writing import connect, statement
+from auth.operator.backups.writing import Unprepared, connect
 from auth.operator.processes import embedded_postgres
+from sql import queries
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
@@ -45,9 +46,8 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
 
 
 def _check_user_objects(url: str) -> None:
-    with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement("count_stale_user_objects"), {})
-        if total := cursor.fetchone().total:
+    with closing(connect(url)) as connection:
+        if total := queries.count_stale_user_objects(Unprepared(connection)).total:
             raise BackupError(f"{total} rows of user_objects differ from their users.")
 
 

@@ -25,9 +25,9 @@ from auth.operator.backups.restored_secrets import (
     environment_file,
     former_secrets,
 )
-from auth.operator.backups.writing import connect, statement
+from auth.operator.backups.writing import Unprepared, connect
 from auth.operator.processes import postgres_programs
-from sql import schema
+from sql import queries, schema
 
 # Older versions of Postgres refuse the setting, which a newer pg_dump writes.
 _TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
@@ -77,33 +77,34 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
     _load(url, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(_UNLOCK_SCHEMA)
-        _check_rows(writing.count_rows(cursor), manifest.tables)
+        _check_rows(writing.count_rows(connection), manifest.tables)
         schema.apply_in_transaction(connection)
-        _check_sealed(cursor, manifest)
+        on = Unprepared(connection)
+        # The secrets of the backup must open its rows.
+        if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):
+            raise BackupError(". Remedy: ".join(problem))
         if not options.keep_sessions:
-            cursor.execute(statement("end_all_access"), {})
-        cursor.execute(statement("void_restored"), {"resend": options.resend})
+            queries.end_all_access(on)
+        queries.void_restored(on, resend=options.resend)
         # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")
     return manifest
 
 
 @contextmanager
-def _locked_target(url: str) -> Iterator[tuple[Any, Any]]:
+def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Any]]:
     """Yield the row of the database, locked against other restores, and a cursor. Raises `BackupError`."""
     with closing(connect(url)) as connection:
         connection.autocommit = True
+        if not queries.take_restore_lock(Unprepared(connection)).is_ours:
+            raise BackupError("Another restore into this database is running.")
+        target = queries.select_restore_target(Unprepared(connection))
+        _check_target(target)
         with connection.cursor() as cursor:
-            cursor.execute(statement("take_restore_lock"), {})
-            if not cursor.fetchone().is_ours:
-                raise BackupError("Another restore into this database is running.")
-            cursor.execute(statement("select_restore_target"), {})
-            target = cursor.fetchone()
-            _check_target(target)
             yield target, cursor
 
 
-def _check_target(target: Any) -> None:
+def _check_target(target: "queries.SelectRestoreTarget") -> None:
     if target.clients:
         raise BackupError(
             f"The database {target.name} has other connections ({target.clients}): stop the service on all"
@@ -120,13 +121,6 @@ def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
     differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
     if differing:
         raise BackupError(f"Row counts differ from the backup: {', '.join(differing)}")
-
-
-def _check_sealed(cursor: Any, manifest: Manifest) -> None:
-    """Check that the secrets of the backup open its rows."""
-    cursor.execute(statement("list_sealed_secrets"), {})
-    if problem := resealing.unopened(cursor.fetchall(), manifest.secret_key):
-        raise BackupError(". Remedy: ".join(problem))
 
 
 def _load(url: str, pieces: Iterator[bytes]) -> None:
@@ -157,7 +151,9 @@ def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield _UNRESTRICT.sub(b"", held)
 
 
-def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> str | None:
+def _replace(
+    url: str, target: "queries.SelectRestoreTarget", draft: str, restored: RestoredSecrets
+) -> str | None:
     """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
     former = _former(target.name)
     with _beside(url, target.name) as cursor:
@@ -177,8 +173,7 @@ def undo(url: str, settings: Settings) -> None:
     secrets_of_before = RestoredSecrets.of_before(settings)
     with _locked_target(url) as (target, cursor):
         former, undone = _former(target.name), _draft(target.name)
-        cursor.execute(statement("select_database"), {"name": former})
-        if not cursor.fetchone().exists:
+        if not queries.select_database(Unprepared(cursor.connection), name=former).exists:
             raise BackupError(NOTHING_TO_UNDO)
     with _beside(url, target.name) as cursor:
         _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))

@@ -3,14 +3,14 @@
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import psycopg2.errors
 from psycopg2.extensions import ISOLATION_LEVEL_REPEATABLE_READ
-from psycopg2.extras import NamedTupleCursor
 
 import auth
 import sql
@@ -22,7 +22,7 @@ from auth.core.tokens import signing_keys
 from auth.operator.backups import age, archive
 from auth.operator.backups.archive import Manifest, Progress
 from auth.operator.processes import postgres_programs
-from sql import Database
+from sql import Database, Runner, queries
 from sql.pool import connect_patiently
 
 Reader = Callable[[Iterator[bytes]], object]
@@ -67,20 +67,29 @@ def _copied(pieces: Iterator[bytes], sink: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def statement(name: str) -> str:
-    return _STATEMENTS[name].direct
+@dataclass(frozen=True)
+class Unprepared(Runner):
+    """Runs named statements on a connection of `connect`."""
+
+    connection: Any
+
+    @contextmanager
+    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(_STATEMENTS[name].direct, parameters)
+            yield cursor
 
 
-def count_rows(cursor: Any) -> dict[str, int]:
-    cursor.execute(statement("compose_count_of_rows"), {})
-    cursor.execute(cursor.fetchone().statement)
-    return {row.name: row.rows for row in cursor.fetchall()}
+def count_rows(connection: Any) -> dict[str, int]:
+    composed = queries.compose_count_of_rows(Unprepared(connection)).statement
+    with connection.cursor() as cursor:
+        cursor.execute(composed)
+        return dict(cursor.fetchall())
 
 
 def connect(url: str) -> Any:
     """Open a connection without timeouts, overriding those of the role."""
     connection = connect_patiently(url)
-    connection.cursor_factory = NamedTupleCursor
     with connection, connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         cursor.execute("SET lock_timeout = 0; SET timezone = 'UTC'")
@@ -101,22 +110,20 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
     """Describe one moment of the database, which pg_dump can see until the context ends."""
     with closing(connect(url)) as connection:
         connection.set_session(isolation_level=ISOLATION_LEVEL_REPEATABLE_READ, readonly=True)
-        with connection.cursor() as cursor:
-            cursor.execute(statement("export_snapshot"), {})
-            row = cursor.fetchone()
-            manifest = Manifest(
-                latchkey_backup=archive.FORMAT,
-                release=auth.__version__,
-                created_at=row.created_at,
-                postgres=row.postgres,
-                schema_version=row.schema_version,
-                tables=count_rows(cursor),
-                secret_key=list(settings.secret_key),
-                service_role_key=list(settings.service_role_key),
-                jwt_keys=signing_keys.read_jwks(settings.jwt_keys),
-                environment=_environment(),
-            )
-            yield manifest, row.snapshot
+        row = queries.export_snapshot(Unprepared(connection))
+        manifest = Manifest(
+            latchkey_backup=archive.FORMAT,
+            release=auth.__version__,
+            created_at=row.created_at,
+            postgres=row.postgres,
+            schema_version=row.schema_version,
+            tables=count_rows(connection),
+            secret_key=list(settings.secret_key),
+            service_role_key=list(settings.service_role_key),
+            jwt_keys=signing_keys.read_jwks(settings.jwt_keys),
+            environment=_environment(),
+        )
+        yield manifest, row.snapshot
 
 
 def _environment() -> dict[str, str]:
