@@ -182,3 +182,11 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
         return None
     known = address or {"email": None, "phone": None}
     return queries.select_summary(latchkey.db, id=None if address else subject, **known)
+
+
+def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
+    """Return the row of a user who must exist."""
+    user = known_user(latchkey, subject.strip())
+    if user is None:
+        raise Unusable(f"No user has the address or id {subject}.")
+    return user

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from auth.cli.commands import Unusable, acting, json_option, known_user, show
+from auth.cli.commands import Unusable, acting, found_user, json_option, show
 from auth.core import promises
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
@@ -47,11 +47,10 @@ def test(name: str, subject: str, as_json: bool) -> None:
     """
     setting = _NAMES[name]
     with acting() as parts:
-        hook, user = parts.settings.hook(setting), known_user(parts, subject.strip())
+        hook = parts.settings.hook(setting)
         if hook is None:
             raise click.ClickException(f"AUTH_HOOK_{setting.upper()} is not set.")
-        if user is None:
-            raise Unusable(f"No user has the address or id {subject}.")
+        user = found_user(parts, subject)
         known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
         timeout: float = promises.HOOK_TIMEOUT
         if setting == "custom_access_token":

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from marshmallow import ValidationError
 
-from auth.cli.commands import Unusable, acting, ask, json_option, known_user, printable, show, yes_option
+from auth.cli.commands import Unusable, acting, ask, found_user, json_option, printable, show, yes_option
 from auth.core.settings import state
 from auth.core.text.moments import until
 from auth.domain.account import passkeys
@@ -35,10 +35,7 @@ def _name(user: Any) -> str:
 def _acting_on(subject: str) -> Iterator[Any]:
     """Yield the user, whom acts inside of the context may change."""
     with acting() as parts:
-        user = known_user(parts, subject.strip())
-        if user is None:
-            raise Unusable(f"No user has the address or id {subject}.")
-        yield user
+        yield found_user(parts, subject)
 
 
 def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:

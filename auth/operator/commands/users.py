@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 import psycopg2
@@ -125,14 +124,8 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
     """
     with failures(file):
         database = open_database()
-        everybody: dict[str, Any] = {
-            "email": None,
-            "role": None,
-            "q": None,
-            "is_anonymous": False,
-            "most": None,
-        }
-        total = queries.count_users(database, **everybody).total
+        everybody = dict.fromkeys(("email", "role", "q", "most"))
+        total = queries.count_users(database, **everybody, is_anonymous=False).total
         with progress_of("Exporting", total) as progress:
             lines = records.export(database, open_parts(), progress)
             try:
