@@ -181,8 +181,8 @@ def pytest_make_collect_report(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Restore one order, in which the workers must agree."""
-    items.sort(key=lambda item: item.path)
+    """Restore one order, in which the workers must agree: the story first."""
+    items.sort(key=lambda item: (item.path.name != "test_story.py", item.path))
 
 
 def pytest_collection_finish() -> None:
