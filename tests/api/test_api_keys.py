@@ -17,8 +17,7 @@ from tests.support.answers import (
     assert_ok,
 )
 from tests.support.api_keys import ROUTE, bearer, claims_of, make_key, token_of, use
-from tests.support.factors import set_up
-from tests.support.links import fragment, hand_in, press
+from tests.support.links import hand_in
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, at
 from tests.support.users import PASSWORD
@@ -96,27 +95,6 @@ class TestKeys:
         assert_error(session.post(ROUTE, json={"name": "CI"}), 422, "too_many_api_keys")
         told = "SELECT sum(coalesce((variables ->> 'times')::integer, 1)) FROM outbox WHERE kind = 'api_key_added'"
         assert database.value(told) == 20
-
-    def test_stolen_old_session_needs_a_proof(self, session, client, database):
-        database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")
-        assert_error(
-            session.post(ROUTE, json={"name": "CI"}), 400, "reauthentication_needed", details=A_SENTENCE
-        )
-        wrong = {"name": "CI", "current_password": "Wrong-Horse-1"}
-        assert_error(session.post(ROUTE, json=wrong), 400, "current_password_invalid", details=A_SENTENCE)
-        id, _ = make_key(session, current_password=PASSWORD)
-        # To remove one needs none: a thief gains nothing, the owner is in a hurry.
-        assert session.delete(f"{ROUTE}/{id}").status_code == 204
-
-    def test_user_with_a_factor_needs_it(self, session, alice, client, database):
-        _, raised = set_up(session)
-        make_key(raised)
-        lacking = alice.sign_in(client=client)
-        for response in (lacking.get(ROUTE), lacking.post(ROUTE, json={"name": "CI"})):
-            assert_error(response, 403, "insufficient_aal")
-        (row,) = database.all("SELECT id FROM api_keys")
-        assert_error(lacking.delete(f"{ROUTE}/{row.id}"), 403, "insufficient_aal")
-        make_key(raised)
 
     def test_anonymous_user_gets_none(self, make_app, database):
         client = make_app(AUTH_API_KEYS="true", AUTH_ANONYMOUS_ENABLED="true").test_client()
@@ -299,23 +277,11 @@ class TestEnd:
         assert_error(client.get("/user", **bearer(token)), 401, "session_not_found")
         assert introspect(key) == introspect(token) == {"active": False}
 
-    def test_ban_ends_it_for_good(self, client, service_role, alice, key, token, introspect):
-        for duration in ("1h", "none"):
-            ban = {"ban_duration": duration}
-            assert client.put(f"/admin/users/{alice.id}", json=ban, headers=service_role).status_code == 200
-            assert not is_live(client, key, token)
-            assert introspect(key) == introspect(token) == {"active": False}
-
     def test_ban_that_left_the_key_is_respected(self, client, database, key, token, introspect):
         database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
         for response in (use(client, key), client.get("/user", **bearer(token))):
             assert_error(response, 403, "user_banned")
         assert introspect(key) == introspect(token) == {"active": False}
-
-    def test_deletion_ends_it(self, session, client, key, token):
-        session.delete("/user", json={"current_password": PASSWORD})
-        assert use(client, key).status_code == 401
-        assert_error(client.get("/user", **bearer(token)), 401, "user_not_found")
 
     def test_lower_role_is_in_the_next_token(self, client, service_role, alice, key, database):
         claims = []
@@ -325,22 +291,6 @@ class TestEnd:
             claims.append(claims_of(token)["role"])
             assert client.get("/user", **bearer(token)).json["role"] == role
         assert claims == ["editor", "authenticated"]
-
-    def test_password_change_keeps_it_and_recovery_ends_it(self, session, client, outbox, alice, key, token):
-        assert session.put("/user", json={"password": "Another-Horse-2"}).status_code == 200
-        assert is_live(client, key, token)
-        client.post("/recover", json={"email": alice.email})
-        recovered = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token).json
-        (change,) = recovered["recent_changes"]
-        assert (change["type"], change["label"]) == ("api_key", "CI")
-        assert is_live(client, key, token)
-        by_recovery = bearer(recovered["access_token"])
-        assert client.put("/user", json={"password": "Third-Horse-3"}, **by_recovery).status_code == 200
-        assert not is_live(client, key, token)
-
-    def test_administrators_password_ends_it(self, client, service_role, alice, key, token):
-        client.put(f"/admin/users/{alice.id}", json={"password": "Another-Horse-2"}, headers=service_role)
-        assert not is_live(client, key, token)
 
     def test_recent_key_is_removed_by_its_id(self, session, client, key, token, outbox, database):
         (change,) = session.get("/user/recent_changes").json["recent_changes"]
@@ -354,16 +304,6 @@ class TestEnd:
         (change,) = client.get(f"{path}/recent_changes", headers=service_role).json["recent_changes"]
         client.put(path, json={"remove": [change["id"]]}, headers=service_role)
         assert not is_live(client, key, token)
-
-    @pytest.mark.parametrize("kind", ["api_key_added", "api_key_removed"])
-    def test_undo_link_ends_all_keys(self, session, client, outbox, alice, key, token, kind, database):
-        other, _ = make_key(session)
-        session.delete(f"{ROUTE}/{other}")
-        database.run("UPDATE api_keys SET created_at = now() - interval '30 days'")
-        response = press(client, "undo", outbox.last(alice.email, kind).token)
-        assert "error" not in fragment(response) if "#" in response.location else response.status_code == 303
-        assert not is_live(client, key, token)
-        assert session.get("/user").status_code == 401
 
     def test_first_proof_of_the_address_ends_it(self, make_app, database, outbox):
         settings = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_API_KEYS": "true"}

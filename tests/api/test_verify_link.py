@@ -41,7 +41,6 @@ EFFECTS = (
     *("authorization_codes", "known_networks", "one_time_tokens"),
 )
 CHANGED = {"message": "The new email address is confirmed", "type": "email_change"}
-APP = "https://app.example.com"
 # In the user agents of programs that preview, check or prefetch links in chats and mails.
 PREVIEWS = [
     "Twitterbot",
@@ -288,15 +287,6 @@ class TestInvalidLinks:
 
 
 class TestForm:
-    @pytest.mark.usefixtures("unspent")
-    @cases("action", [{}, {"action": "decline"}])
-    @cases("site", ["cross-site", "same-site", "SAME-ORIGIN", "same-origin, cross-site", ""])
-    def test_form_posted_from_another_site_is_refused(self, client, message, action, site):
-        form = own_form(client) | {"token": message.token, "type": "magiclink"} | action
-        response = client.post("/verify", data=form, headers={"Sec-Fetch-Site": site})
-        assert (response.status_code, response.json["error_code"]) == (403, "origin_not_allowed")
-        assert "Location" not in response.headers
-
     @pytest.mark.usefixtures("unspent")
     @pytest.mark.parametrize(
         ("cookie", "form_token"),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.factors import set_up
-from tests.support.links import BROWSER, SITE, follow, fragment, hand_in
+from tests.support.links import BROWSER, SITE, follow, fragment
 from tests.support.openid import (
     REDIRECT_URI,
     allow,
@@ -17,7 +17,6 @@ from tests.support.openid import (
     make_client,
     tokens_of,
 )
-from tests.support.users import session_of
 
 NEW = "Another-Horse-1"
 GRANTS = "/user/oauth/grants"
@@ -160,16 +159,6 @@ class TestEnd:
         assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code >= 400
         assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
         assert grafana.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 400
-
-    def test_new_password_after_a_recovery_ends_it_too(self, client, alice, database, outbox):
-        grafana = make_client(database)
-        tokens = tokens_of(client, database, grafana, alice)
-        client.post("/recover", json={"email": alice.email})
-        response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
-        (change,) = response.json["recent_changes"]
-        assert (change["type"], change["label"]) == ("grant", "Grafana")
-        session_of(client, response).put("/user", json={"password": NEW})
-        assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
 
     def test_user_with_a_first_factor_signs_in_again_and_the_consent_stays(self, client, alice, database):
         grafana = make_client(database)

@@ -357,20 +357,6 @@ class TestChanges:
 
 
 class TestForms:
-    @cases(
-        "path",
-        ["/account/name", "/account/email", "/account/delete", "/account/sessions/end-others", "/sign-out"],
-    )
-    def test_form_of_another_site_changes_nothing(self, app, visitor, database, path):
-        before, cookie = database.everything(), f"latchkey={visitor.session_cookie.value}"
-        # As fetch() of a sibling host sends it: the cookie is not Strict, and there is no preflight.
-        headers = {"Cookie": cookie, "Sec-Fetch-Site": "same-site"}
-        assert app.test_client(use_cookies=False).post(path, headers=headers).status_code == 403
-        visitor.be_at("https://evil.example/")
-        fields = {"name": "x", "email": "x@example.com", "confirmed": "yes"}
-        assert visitor.post(f"{SITE}{path}", fields).status in (200, 403)
-        assert database.everything() == before
-
     @cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
     def test_form_with_a_wrong_token_comes_back_without_foreign_values(self, app, visitor, site, is_kept):
         headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}

@@ -256,9 +256,3 @@ class TestLinkToSignOut:
                 visitor.send("/sign-out", redirect_to=url, back="yes")
             assert visitor.page.url.startswith(f"{SITE}/sign-out")
             assert "You’re signed out" in words(visitor.page)
-
-    def test_other_site_cannot_press_the_button(self, app, alice):
-        visitor = Visitor(app).with_session_of(alice)
-        visitor.be_at("https://evil.example")
-        visitor.post(f"{SITE}/sign-out", {"redirect_to": self.BACK, "back": "yes"})
-        assert is_signed_in(visitor)

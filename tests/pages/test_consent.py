@@ -293,18 +293,6 @@ class TestAttacks:
         page = signed_in.post(f"{SITE}/oauth/consent", form)
         assert (page.status, "already answered" in page.text) == (404, True)
 
-    def test_page_and_api_count_together_for_each_user(self, make_app, alice, bob, client_id):
-        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="3 per 5 minutes")
-        alices, bobs = (Visitor(app).with_session_of(user) for user in (alice, bob))
-        for visitor in (alices, bobs):
-            visitor.visit(authorize_path(client_id))
-        session = alice.sign_in().on(app.test_client())
-        for status in (404, 404, 404, 429):
-            response = session.post("/oauth/authorizations/unknown/consent", json={"action": "approve"})
-            assert response.status_code == status
-        assert alices.press("oauth/consent", action="approve").status == 429
-        assert allow(bobs)
-
     def test_form_of_another_site_or_account_is_refused(self, app, signed_in, bob, client_id, database):
         signed_in.visit(authorize_path(client_id))
         url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}

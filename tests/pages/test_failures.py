@@ -160,16 +160,6 @@ class TestLimits:
                 said = page.url.startswith(f"{target}?code="), page.status == 429
                 assert said == (is_handed_over, not is_handed_over)
 
-    def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
-        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")
-        visitor = Visitor(app)
-        visitor.visit("/sign-up")
-        visitor.press("sign-up", email=DAVE, password=PASSWORD)
-        sent = outbox.last(DAVE)
-        visitor.press("sign-up/verify", code=sent.wrong_code)
-        body = {"type": "signup", "email": DAVE, "token": sent.code}
-        assert app.test_client().post("/verify", json=body).status_code == 429
-
 
 @cases("code", ["nonsense", "over_request_rate_limit", "weak_length", "other"])
 def test_error_of_a_redirect_that_no_text_fits_has_a_general_one(visitor, code):

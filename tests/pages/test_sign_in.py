@@ -212,15 +212,6 @@ class TestOtherSites:
         target = urlencode({"redirect_to": f"{SITE}/sign-in?redirect_to=x"})
         assert sign_in(visitor, query=target).url == f"{SITE}/account"
 
-    def test_form_of_another_site_or_without_the_own_token_is_refused(self, visitor, alice, database):
-        visitor.visit("/sign-in")
-        fields = visitor.page.forms[0].fields | {"email": alice.email, "password": PASSWORD}
-        for token in ("", "0" * 64):
-            assert visitor.post(f"{SITE}/sign-in", fields | {"form_token": token}).status == 403
-        visitor.be_at("https://evil.example/")
-        assert visitor.post(f"{SITE}/sign-in", fields).status == 403
-        assert database.count("sessions") == 0
-
     @cases(
         "path", ["/sign-in", "/forgot-password", "/", "/verify?token=x&type=signup", "/verify", "/nowhere"]
     )

@@ -34,6 +34,9 @@ FOREIGN = {
     "speculation": fetched("navigate", "document", "none", Sec_Purpose="prefetch"),
     "prerendering": fetched("navigate", "document", "none", Sec_Purpose="prefetch;prerender"),
     "unknown": {"Sec-Fetch-Site": "elsewhere"},
+    "upper case": {"Sec-Fetch-Site": "SAME-ORIGIN"},
+    "two sites": {"Sec-Fetch-Site": "same-origin, cross-site"},
+    "empty": {"Sec-Fetch-Site": ""},
 }
 FORMS = {
     "form": fetched("navigate", "document", Origin=EVIL),
