@@ -7,7 +7,7 @@ import bcrypt
 import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY, secret
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, INVALID, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once
@@ -17,7 +17,6 @@ A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
 DAVE = {"email": "dave@example.com"}
 UNCONFIRMED = user("dave@example.com", email_confirmed_at=None, confirmed_at=None)
 ERIN = {"email": "erin@example.com", "identities": [identity("email", "erin@example.com")]}
-INVALID = (400, "validation_failed")
 WRONG_KEYS = [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY.upper(), "x.y.z"]
 
 

@@ -6,12 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, assert_error, assert_ok, page_of, user
+from tests.support.answers import A_SENTENCE, INVALID, assert_error, assert_ok, page_of, user
 from tests.support.cases import cases
 
 NAMES = ["ada", "bea", "cleo", "dora", "ella"]
 EMAILS = [f"{name}@example.com" for name in NAMES]
-INVALID = (400, "validation_failed")
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_
 from tests.support.cases import cases
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, register, session_of, sign_in
+from tests.support.users import NEW_PASSWORD, PASSWORD, register, session_of, sign_in
 
-NEW = "Another-Horse-1"
 FOR_EVER = "9999-12-31T23:59:59.000000Z"
 UPDATED = {"updated_at": A_TIMESTAMP}
 
@@ -76,9 +75,9 @@ class TestAddresses:
 
     def test_confirmed_phone_signs_in_with_a_first_password(self, update, client, alice, database):
         update(alice, {"phone": PHONE})
-        body = {"phone": PHONE, "password": NEW}
+        body = {"phone": PHONE, "password": NEW_PASSWORD}
         database.run("UPDATE users SET password_hash = NULL")
-        update(alice, {"password": NEW})
+        update(alice, {"password": NEW_PASSWORD})
         assert_error(client.post("/token?grant_type=password", json=body), 403, "phone_not_confirmed")
         update(alice, {"phone_confirm": True})
         assert client.post("/token?grant_type=password", json=body).status_code == 200
@@ -97,14 +96,14 @@ class TestPasswords:
         sessions = [alice.open_session(), alice.open_session()]
         client.post("/recover", json={"email": alice.email})
         before = get(alice)
-        assert_ok(update(alice, {"password": NEW}), before | UPDATED)
+        assert_ok(update(alice, {"password": NEW_PASSWORD}), before | UPDATED)
         for session in sessions:
             assert_error(session.get("/user"), 401, "session_not_found")
             assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert database.count("one_time_tokens") == 0
         assert set(database.all("SELECT end_reason FROM sessions")) == {("reset_by_admin",)}
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
-        assert alice.try_to_sign_in(NEW).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
 
     def test_address_of_the_user_is_refused_as_password(self, make_app, service_role, alice):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
@@ -198,11 +197,13 @@ class TestFirstProof:
     def test_phone_and_password_set_with_the_first_proof_stay(self, squatted):
         client, _, update = squatted
         update({"phone": OTHER_PHONE})
-        changed = update({"email_confirm": True, "phone": PHONE, "phone_confirm": True, "password": NEW}).json
+        changed = update(
+            {"email_confirm": True, "phone": PHONE, "phone_confirm": True, "password": NEW_PASSWORD}
+        ).json
         assert (changed["phone"], changed["phone_confirmed_at"]) == (PHONE, A_TIMESTAMP)
         assert [each["provider"] for each in changed["identities"]] == ["email", "phone"]
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
-        assert sign_in(client, "alice@example.com", NEW).status_code == 200
+        assert sign_in(client, "alice@example.com", NEW_PASSWORD).status_code == 200
 
     def test_address_proved_meanwhile_loses_nothing(self, app, client, service_role, outbox, database):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})

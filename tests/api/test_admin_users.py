@@ -5,13 +5,12 @@ import uuid
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, INVALID, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once
 from tests.support.users import LARGEST_METADATA, sign_in
 
-INVALID = (400, "validation_failed")
 GONE = (404, "user_not_found", "User not found")
 SIGNED_OUT = {"message": "User signed out", "timestamp": A_TIMESTAMP}
 A_TIME = "{}: must be an ISO 8601 timestamp with a time zone"

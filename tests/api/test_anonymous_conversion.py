@@ -3,7 +3,16 @@
 import pytest
 
 from tests.support import passkeys
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    A_UUID,
+    NEEDED,
+    assert_error,
+    assert_ok,
+    identity,
+    user,
+)
 from tests.support.authenticator import Authenticator
 from tests.support.links import (
     OTHER_PHONE,
@@ -18,11 +27,9 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, register, sign_in, sign_up_anonymously
+from tests.support.users import DAVE, PASSWORD, register, sign_in, sign_up_anonymously
 
-EMAIL = "dave@example.com"
 CONFIRMED = {"message": A_SENTENCE, "type": "email_change"}
-NEEDED = (400, "reauthentication_needed")
 
 
 @pytest.fixture
@@ -38,8 +45,8 @@ def visitor(client):
 @pytest.fixture
 def link(visitor, outbox):
     """The token of the link that makes the visitor permanent."""
-    assert visitor.put("/user", json={"email": EMAIL}).status_code == 200
-    return outbox.last(EMAIL, "email_change").token
+    assert visitor.put("/user", json={"email": DAVE}).status_code == 200
+    return outbox.last(DAVE, "email_change").token
 
 
 def age(database, days):
@@ -60,29 +67,29 @@ def test_passkey_begun_without_a_proof_is_not_added_afterwards(client, visitor, 
 class TestEmail:
     def test_link_makes_the_user_permanent_with_the_same_id(self, client, visitor, link, database):
         seen = visitor.get("/user").json
-        assert (seen["is_anonymous"], seen["email"], seen["new_email"]) == (True, None, EMAIL)
+        assert (seen["is_anonymous"], seen["email"], seen["new_email"]) == (True, None, DAVE)
         assert visitor.refreshed().claims["is_anonymous"] is True
         assert fragment(follow(client, "email_change", link)) == CONFIRMED
-        expected = user(EMAIL, last_sign_in_at=A_TIMESTAMP, id=visitor.user["id"])
-        expected["identities"] = [identity("email", EMAIL, last_sign_in_at=None)]
+        expected = user(DAVE, last_sign_in_at=A_TIMESTAMP, id=visitor.user["id"])
+        expected["identities"] = [identity("email", DAVE, last_sign_in_at=None)]
         assert visitor.get("/user").json == expected
         assert visitor.refreshed().claims["is_anonymous"] is False
         assert database.one("SELECT email_proved, made_by FROM users") == (True, "anonymous")
         query = "SELECT user_id::text, details FROM audit_log WHERE action = 'email_changed'"
-        assert database.one(query) == (visitor.user["id"], {"method": "otp", "new_address": EMAIL})
+        assert database.one(query) == (visitor.user["id"], {"method": "otp", "new_address": DAVE})
         assert visitor.put("/user", json={"password": PASSWORD}).status_code == 200
-        assert sign_in(client, EMAIL).json["user"]["id"] == visitor.user["id"]
+        assert sign_in(client, DAVE).json["user"]["id"] == visitor.user["id"]
 
     def test_first_address_needs_no_reauthentication(self, make_app, database):
         client = make_app(AUTH_ANONYMOUS_ENABLED="true", AUTH_REAUTHENTICATION_AGE="always").test_client()
         visitor = sign_up_anonymously(client)
         age(database, days=20)
-        assert visitor.put("/user", json={"email": EMAIL}).status_code == 200
+        assert visitor.put("/user", json={"email": DAVE}).status_code == 200
 
     def test_other_sessions_end_as_does_an_unconfirmed_sign_up(self, client, visitor, outbox, database):
         database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
-        client.post("/signup", json={"email": EMAIL, "password": PASSWORD})
-        visitor.put("/user", json={"email": EMAIL})
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        visitor.put("/user", json={"email": DAVE})
         assert fragment(follow(client, "email_change", outbox.last(kind="email_change").token)) == CONFIRMED
         ended = database.one("SELECT id::text, end_reason FROM sessions WHERE ended_at IS NOT NULL")
         assert (ended.id != visitor.id, ended.end_reason) == (True, "address_proved")
@@ -126,34 +133,34 @@ class TestReaderOfTheLink:
     def test_undoes_it_afterwards(self, client, visitor, link, outbox, database):
         follow(client, "email_change", link)
         visitor.put("/user", json={"password": PASSWORD})
-        notice = outbox.last(EMAIL, "address_added")
+        notice = outbox.last(DAVE, "address_added")
         assert fragment(press(client, "undo", notice.token))["type"] == "undo"
         assert_error(visitor.get("/user"), 401, "session_not_found")
-        assert database.one("SELECT email, password_hash FROM users") == (EMAIL, None)
-        client.post("/magiclink", json={"email": EMAIL})
+        assert database.one("SELECT email, password_hash FROM users") == (DAVE, None)
+        client.post("/magiclink", json={"email": DAVE})
         assert_signs_in(client, "magiclink", outbox.last(kind="magiclink").token)
 
 
 class TestTakenAddress:
     @pytest.fixture
     def owner(self, client, service_role):
-        return register(client, service_role, EMAIL)
+        return register(client, service_role, DAVE)
 
     def test_answer_is_as_for_a_free_one_and_the_owner_told(self, client, owner, visitor, outbox, database):
-        taken = visitor.put("/user", json={"email": EMAIL})
+        taken = visitor.put("/user", json={"email": DAVE})
         # No link, neither now nor later.
-        client.post("/resend", json={"type": "email_change", "email": EMAIL})
-        assert (outbox.kinds(), database.count("one_time_tokens")) == ([("signup_attempt", EMAIL)], 0)
+        client.post("/resend", json={"type": "email_change", "email": DAVE})
+        assert (outbox.kinds(), database.count("one_time_tokens")) == ([("signup_attempt", DAVE)], 0)
         free = sign_up_anonymously(client).put("/user", json={"email": "free@example.com"})
         names = ("created_at", "updated_at", "email_change_sent_at", "last_sign_in_at")
-        others = {"id": A_UUID, "new_email": EMAIL} | dict.fromkeys(names, A_TIMESTAMP)
+        others = {"id": A_UUID, "new_email": DAVE} | dict.fromkeys(names, A_TIMESTAMP)
         assert_ok(taken, free.json | others)
-        assert visitor.get("/user").json["new_email"] == EMAIL
+        assert visitor.get("/user").json["new_email"] == DAVE
 
     def test_address_that_is_taken_meanwhile_is_refused_and_a_taken_phone_sends_nothing(
         self, client, service_role, visitor, link, outbox
     ):
-        body = {"email": EMAIL, "phone": PHONE, "phone_confirm": True}
+        body = {"email": DAVE, "phone": PHONE, "phone_confirm": True}
         client.post("/admin/users", json=body | {"email_confirm": True}, headers=service_role)
         assert fragment(follow(client, "email_change", link))["error_code"] == "email_exists"
         assert visitor.get("/user").json["is_anonymous"] is True
@@ -165,14 +172,14 @@ class TestTakenAddress:
     )
     def test_of_fifty_concurrent_confirmations_one_counts(self, client, outbox, database, count, refusal):
         for visitor in [sign_up_anonymously(client) for _ in range(count)]:
-            assert visitor.put("/user", json={"email": EMAIL}).status_code == 200
-        links = [message.token for message in outbox.sent(EMAIL, "email_change")] * (50 // count)
+            assert visitor.put("/user", json={"email": DAVE}).status_code == 200
+        links = [message.token for message in outbox.sent(DAVE, "email_change")] * (50 // count)
         assert len(links) == 50
         clients = [client.application.test_client() for _ in links]
         responses = at_once(50, lambda i: follow(clients[i], "email_change", links[i]))
         outcomes = [fragment(response).get("error_code", "done") for response in responses]
         assert sorted(outcomes) == ["done"] + [refusal] * 49
-        assert database.count("users", f"email = '{EMAIL}' AND converted_at IS NOT NULL") == 1
+        assert database.count("users", f"email = '{DAVE}' AND converted_at IS NOT NULL") == 1
         assert database.count("users", "converted_at IS NOT NULL") == 1
 
 
@@ -197,7 +204,7 @@ class TestProofs:
         assert visitor.get("/user").json["new_phone"] is None
 
     def test_password_and_reauthentication_need_a_confirmed_address(self, visitor, link, database):
-        for body in ({"password": PASSWORD}, {"password": PASSWORD, "email": EMAIL}):
+        for body in ({"password": PASSWORD}, {"password": PASSWORD, "email": DAVE}):
             assert_error(visitor.put("/user", json=body), 422, "validation_failed", details=A_SENTENCE)
         assert database.value("SELECT password_hash FROM users") is None
         assert_error(visitor.get("/reauthenticate"), 422, "validation_failed")
@@ -207,9 +214,9 @@ class TestProofs:
         assert_error(visitor.delete("/user"), *NEEDED, details=A_SENTENCE)
 
     def test_concurrent_first_addresses_leave_one(self, client, visitor, outbox, database):
-        visitor.put("/user", json={"email": EMAIL})
+        visitor.put("/user", json={"email": DAVE})
         visitor.put("/user", json={"phone": PHONE})
-        email = {"type": "email_change", "token_hash": outbox.last(EMAIL).token}
+        email = {"type": "email_change", "token_hash": outbox.last(DAVE).token}
         phone = {"type": "phone_change", "phone": PHONE, "token": outbox.last(PHONE).code}
         clients = [client.application.test_client() for _ in range(20)]
         at_once(20, lambda i: clients[i].post("/verify", json=(email, phone)[i % 2]))
@@ -222,25 +229,25 @@ class TestAutoconfirm:
         return make_app(AUTH_ANONYMOUS_ENABLED="true", AUTH_AUTOCONFIRM="true").test_client()
 
     def test_email_and_password_take_effect_at_once(self, client, visitor, outbox, database):
-        made = visitor.put("/user", json={"email": EMAIL, "password": PASSWORD}).json
-        assert (made["id"], made["email"], made["is_anonymous"]) == (visitor.user["id"], EMAIL, False)
+        made = visitor.put("/user", json={"email": DAVE, "password": PASSWORD}).json
+        assert (made["id"], made["email"], made["is_anonymous"]) == (visitor.user["id"], DAVE, False)
         assert (made["email_confirmed_at"], made["new_email"]) == (A_TIMESTAMP, None)
         assert (outbox.kinds(), database.value("SELECT email_proved FROM users")) == ([], False)
-        assert sign_in(client, EMAIL).status_code == 200
+        assert sign_in(client, DAVE).status_code == 200
 
     def test_phone_takes_effect_at_once_and_a_taken_email_is_409(self, client, service_role, visitor):
-        register(client, service_role, EMAIL)
-        assert_error(visitor.put("/user", json={"email": EMAIL}), 409, "email_exists")
+        register(client, service_role, DAVE)
+        assert_error(visitor.put("/user", json={"email": DAVE}), 409, "email_exists")
         made = visitor.put("/user", json={"phone": OTHER_PHONE}).json
         assert (made["phone"], made["is_anonymous"]) == (OTHER_PHONE, False)
         assert [entry["provider"] for entry in made["identities"]] == ["phone"]
 
     def test_second_address_is_pending(self, visitor, database):
-        visitor.put("/user", json={"email": EMAIL})
+        visitor.put("/user", json={"email": DAVE})
         assert_error(visitor.put("/user", json={"email": "other@example.com"}), *NEEDED, details=A_SENTENCE)
         database.run("UPDATE sessions SET reauthenticated_at = now()")
         changed = visitor.put("/user", json={"email": "other@example.com"}).json
-        assert (changed["email"], changed["new_email"]) == (EMAIL, "other@example.com")
+        assert (changed["email"], changed["new_email"]) == (DAVE, "other@example.com")
 
     def test_of_concurrent_first_emails_one_counts(self, visitor, database):
         sessions = [visitor.on(visitor.client.application.test_client()) for _ in range(20)]
@@ -251,7 +258,7 @@ class TestAutoconfirm:
 
 def test_address_confirmed_by_an_administrator_makes_permanent(client, service_role, visitor, database):
     url = f"/admin/users/{visitor.user['id']}"
-    for body, is_anonymous in (({"email": EMAIL}, True), ({"email_confirm": True}, False)):
+    for body, is_anonymous in (({"email": DAVE}, True), ({"email_confirm": True}, False)):
         assert client.put(url, json=body, headers=service_role).json["is_anonymous"] is is_anonymous
     database.run("UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false")
     assert client.get(url, headers=service_role).json["is_anonymous"] is False
@@ -263,8 +270,8 @@ class TestUserWithAPasskeyOnly:
     @pytest.fixture
     def link(self, client, visitor, outbox):
         authenticator, _passkey = passkeys.register(visitor)
-        assert passkeys.sign_in(client, authenticator).put("/user", json={"email": EMAIL}).status_code == 200
-        return outbox.last(EMAIL, "email_change").token
+        assert passkeys.sign_in(client, authenticator).put("/user", json={"email": DAVE}).status_code == 200
+        return outbox.last(DAVE, "email_change").token
 
     def test_owner_of_the_address_can_decline(self, client, link, database):
         page = client.get(path("email_change", link), headers={"Accept": "text/html"})
@@ -276,7 +283,7 @@ class TestUserWithAPasskeyOnly:
         sessions = database.count("sessions")
         assert_ok(hand_in(client, "email_change", link), {"message": A_SENTENCE})
         assert database.count("sessions") == sessions
-        notice = outbox.last(EMAIL, "address_added")
+        notice = outbox.last(DAVE, "address_added")
         # The mailbox alone must not open an account that an old passkey protects.
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert press(client, "undo", notice.token).status_code == 403

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.support.answers import assert_error
+from tests.support.answers import NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, CHALLENGE, SITE
@@ -20,8 +20,6 @@ from tests.support.openid import (
 )
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-
-UNKNOWN = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
@@ -55,7 +53,7 @@ class TestNothingIsRedirectedBeforeClientAndUriAreGood:
         [
             ({"client_id": None}, "validation_failed"),
             ({"client_id": "x"}, "oauth_client_not_found"),
-            ({"client_id": UNKNOWN}, "oauth_client_not_found"),
+            ({"client_id": NO_ID}, "oauth_client_not_found"),
             ({"redirect_uri": None}, "validation_failed"),
             ({"redirect_uri": "https://evil.example/"}, "validation_failed"),
             ({"redirect_uri": f"{REDIRECT_URI}\0"}, "validation_failed"),
@@ -377,7 +375,7 @@ class TestWithoutAsking:
         assert self.ask(signed_in, granted, id_token_hint=hint(granted, alice, 86_400))["code"]
         other = self.ask(signed_in, granted, id_token_hint=hint(granted, bob))
         assert other["error"] == "login_required"
-        foreign = self.ask(signed_in, granted, id_token_hint=hint(UNKNOWN, alice))
+        foreign = self.ask(signed_in, granted, id_token_hint=hint(NO_ID, alice))
         assert foreign["error"] == "invalid_request"
         session_token = self.ask(signed_in, granted, id_token_hint=alice.open_session().access_token)
         assert session_token["error"] == "invalid_request"

@@ -9,13 +9,12 @@ from auth.core.settings import SettingsError, served
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import TryLater
 from tests.conftest import SERVICE_ROLE_KEY, secret
-from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.answers import A_TIMESTAMP, NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.processes import children_of, wait_until
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-UNKNOWN = "00000000-0000-0000-0000-000000000000"
 INBOX_KEY = "the-key-of-the-inbox-of-these-tests"
 KEY = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
 
@@ -173,7 +172,7 @@ class TestPage:
         assert "No messages to &lt;b&gt; yet" in filtered
         for accept in ("application/json", "*/*", "", "application/json, text/html;q=0.5"):
             assert client.get("/dev/inbox", headers={"Accept": accept}).mimetype == "application/json"
-        for id in (UNKNOWN, "nonsense", "%00"):
+        for id in (NO_ID, "nonsense", "%00"):
             assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
 
     def test_html_of_a_message_is_in_a_sandbox(self, client, outbox, deliver, target, make_app, tmp_path):
@@ -189,7 +188,7 @@ class TestPage:
         assert " img-src 'self';" in branded.get(path, headers=KEY).headers["Content-Security-Policy"]
 
 
-each_path = cases("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{UNKNOWN}"])
+each_path = cases("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{NO_ID}"])
 REFUSED = {(401, "no_authorization"), (401, "bad_jwt")}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, DAY, assert_error, assert_ok, user
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
@@ -20,9 +20,8 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, session_of, sign_in
+from tests.support.users import MALLORY, NEW_EMAIL, PASSWORD, session_of, sign_in
 
-NEW = "new@example.com"
 TAKEN = EXPIRED | {
     "error_code": "email_exists",
     "error_description": "A user with this email address has already been registered",
@@ -31,8 +30,6 @@ RESTORED = {
     "message": "The account was taken back, and its password removed; choose a new one to sign in",
     "type": "undo",
 }
-DAY = 86_400
-THIEFS = "mallory@evil.example"
 
 
 @pytest.fixture
@@ -58,7 +55,7 @@ def assert_confirmed(response):
     assert fragment(response) == {"message": message, "type": "email_change"}
 
 
-def changed(alice, email=NEW):
+def changed(alice, email=NEW_EMAIL):
     """Return Alice's expected user object with another email."""
     return user(email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
 
@@ -66,20 +63,24 @@ def changed(alice, email=NEW):
 class TestRequest:
     def test_change_is_pending(self, client, session, alice, outbox):
         before = session.get("/user").json
-        expected = before | {"new_email": NEW, "email_change_sent_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
+        expected = before | {
+            "new_email": NEW_EMAIL,
+            "email_change_sent_at": A_TIMESTAMP,
+            "updated_at": A_TIMESTAMP,
+        }
         assert_ok(session.put("/user", json={"email": "New@Example.COM"}), expected)
         assert_ok(session.get("/user"), expected)
         # Only the new address is sent a link and a code.
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to) == ("email_change", "email", NEW)
+        assert (message.kind, message.channel, message.to) == ("email_change", "email", NEW_EMAIL)
         assert (message.lifetime, len(message.token), len(message.code)) == (3600, 43, 6)
         assert alice.try_to_sign_in().status_code == 200
-        assert_error(sign_in(client, NEW), 401, "invalid_credentials")
+        assert_error(sign_in(client, NEW_EMAIL), 401, "invalid_credentials")
 
     def test_pending_change_does_not_reserve_the_address(self, client, session, outbox):
-        ask(session, NEW)
-        assert client.post("/signup", json={"email": NEW, "password": PASSWORD}).status_code == 201
-        assert fragment(follow(client, "signup", outbox.last(NEW, "signup").token))["type"] == "signup"
+        ask(session, NEW_EMAIL)
+        assert client.post("/signup", json={"email": NEW_EMAIL, "password": PASSWORD}).status_code == 201
+        assert fragment(follow(client, "signup", outbox.last(NEW_EMAIL, "signup").token))["type"] == "signup"
 
     def test_taken_address_is_409_and_the_current_one_is_not_a_change(self, session, bob, outbox):
         body = {"email": bob.email.upper(), "data": {"x": 1}, "password": "Another-Horse-1"}
@@ -92,7 +93,7 @@ class TestRequest:
 
     def test_second_change_replaces_the_first(self, client, session, outbox):
         ask(session, "first@example.com")
-        ask(session, NEW)
+        ask(session, NEW_EMAIL)
         first, second = outbox.sent()
         assert_dead(client, "email_change", first.token)
         assert_error(type_in(client, "email_change", "first@example.com", first.code), 403, "otp_expired")
@@ -108,7 +109,7 @@ class TestLink:
         for request in ("/magiclink", "/recover"):
             client.post(request, json={"email": alice.email})
         magiclink, recovery = outbox.sent()
-        body = {"email": NEW, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
+        body = {"email": NEW_EMAIL, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
         assert session.put("/user", json=body).status_code == 200
         assert_confirmed(by(client, "email_change", outbox.last().token))
         assert_ok(session.get("/user"), changed(alice))
@@ -123,23 +124,23 @@ class TestLink:
     def test_new_address_signs_in_and_the_old_one_is_sent_a_link_that_undoes_the_change_for_seven_days(
         self, client, session, alice, outbox
     ):
-        ask(session, NEW)
-        link = outbox.last(NEW, "email_change").token
+        ask(session, NEW_EMAIL)
+        link = outbox.last(NEW_EMAIL, "email_change").token
         # If Mallory requested the change, the reader must see that the account is not theirs.
         text = client.get(path("email_change", link), headers=BROWSER).text
-        assert ("a…@example.com" in text, NEW in text) == (True, True)
+        assert ("a…@example.com" in text, NEW_EMAIL in text) == (True, True)
         assert_confirmed(follow(client, "email_change", link))
         notice = outbox.last(alice.email)
         assert (notice.channel, notice.code, notice.lifetime) == ("email", None, 7 * DAY)
-        assert (len(notice.token), notice.variables["new_email"]) == (43, NEW)
-        assert outbox.kinds() == [("email_change", NEW), ("email_changed", alice.email)]
-        assert sign_in(client, NEW).status_code == 200
+        assert (len(notice.token), notice.variables["new_email"]) == (43, NEW_EMAIL)
+        assert outbox.kinds() == [("email_change", NEW_EMAIL), ("email_changed", alice.email)]
+        assert sign_in(client, NEW_EMAIL).status_code == 200
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         client.post("/magiclink", json={"email": alice.email, "create_user": False})
         assert outbox.sent(alice.email, "magiclink") == []
 
     def test_link_of_an_ended_session_keeps_no_session(self, client, session, alice, outbox):
-        ask(session, NEW)
+        ask(session, NEW_EMAIL)
         session.post("/logout")
         other = alice.sign_in()
         follow(client, "email_change", outbox.last().token)
@@ -147,28 +148,28 @@ class TestLink:
         assert_error(session.get("/user"), 401, "session_not_found")
 
     def test_address_taken_meanwhile_is_refused(self, client, session, service_role, outbox, database):
-        ask(session, NEW)
+        ask(session, NEW_EMAIL)
         message = outbox.last()
-        client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
+        client.post("/admin/users", json={"email": NEW_EMAIL, "email_confirm": True}, headers=service_role)
         before = database.everything("users", "identities", "sessions", "one_time_tokens", "outbox")
         for by in (follow, press):
             assert fragment(by(client, "email_change", message.token)) == TAKEN
         assert_error(hand_in(client, "email_change", message.token), 409, "email_exists")
-        assert_error(type_in(client, "email_change", NEW, message.code), 409, "email_exists")
+        assert_error(type_in(client, "email_change", NEW_EMAIL, message.code), 409, "email_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
 
     @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
     def test_unconfirmed_sign_up_of_a_stranger_gives_way_to_the_user_who_proves_the_address(
         self, client, session, alice, outbox, database, is_before
     ):
-        stranger = {"email": NEW, "password": PASSWORD}
+        stranger = {"email": NEW_EMAIL, "password": PASSWORD}
         if is_before:
             client.post("/signup", json=stranger)
-        ask(session, NEW)
-        link = outbox.last(NEW, "email_change").token
+        ask(session, NEW_EMAIL)
+        link = outbox.last(NEW_EMAIL, "email_change").token
         if not is_before:
             client.post("/signup", json=stranger)
-        sign_up = outbox.last(NEW, "signup").token
+        sign_up = outbox.last(NEW_EMAIL, "signup").token
         assert_confirmed(follow(client, "email_change", link))
         assert_ok(session.get("/user"), changed(alice))
         assert_error(hand_in(client, "signup", sign_up), 403, "otp_expired")
@@ -176,56 +177,60 @@ class TestLink:
         assert details == {"because": "proved_by_other"}
 
     def test_sign_up_that_proves_the_address_first_keeps_it(self, client, session, alice, outbox):
-        client.post("/signup", json={"email": NEW, "password": PASSWORD})
-        ask(session, NEW)
-        hand_in(client, "signup", outbox.last(NEW, "signup").token)
-        assert fragment(follow(client, "email_change", outbox.last(NEW, "email_change").token)) == TAKEN
+        client.post("/signup", json={"email": NEW_EMAIL, "password": PASSWORD})
+        ask(session, NEW_EMAIL)
+        hand_in(client, "signup", outbox.last(NEW_EMAIL, "signup").token)
+        assert fragment(follow(client, "email_change", outbox.last(NEW_EMAIL, "email_change").token)) == TAKEN
         assert session.get("/user").json["email"] == alice.email
 
     def test_of_an_owner_and_a_stranger_who_confirm_at_once_one_gets_the_address(
         self, app, client, session, outbox, database
     ):
-        client.post("/signup", json={"email": NEW, "password": PASSWORD})
-        ask(session, NEW)
-        tokens = [outbox.last(NEW, kind).token for kind in ("signup", "email_change")]
+        client.post("/signup", json={"email": NEW_EMAIL, "password": PASSWORD})
+        ask(session, NEW_EMAIL)
+        tokens = [outbox.last(NEW_EMAIL, kind).token for kind in ("signup", "email_change")]
         kinds = ["signup", "email_change"] * 25
         at_once(50, lambda i: hand_in(app.test_client(), kinds[i], tokens[i % 2]))
-        assert database.count("users", f"email = '{NEW}' AND email_proved") == 1
+        assert database.count("users", f"email = '{NEW_EMAIL}' AND email_proved") == 1
 
     @pytest.mark.parametrize("first", ["alice", "bob"])
     def test_first_of_several_users_to_prove_an_address_gets_it(
         self, client, alice, bob, mallory, outbox, database, first
     ):
         for person in (alice, bob, mallory):
-            ask(person.sign_in(), NEW)
-        alices, bobs, _ = outbox.sent(NEW)
+            ask(person.sign_in(), NEW_EMAIL)
+        alices, bobs, _ = outbox.sent(NEW_EMAIL)
         # Of the codes for one address only the newest works.
         for message in (alices, bobs):
-            assert_error(type_in(client, "email_change", NEW, message.code), 403, "otp_expired")
+            assert_error(type_in(client, "email_change", NEW_EMAIL, message.code), 403, "otp_expired")
         owner, used, other = (alice, alices, bobs) if first == "alice" else (bob, bobs, alices)
         assert hand_in(client, "email_change", used.token).json["user"]["id"] == owner.id
         assert fragment(follow(client, "email_change", other.token)) == TAKEN
-        assert database.all("SELECT id::text FROM users WHERE email = %(email)s", email=NEW) == [(owner.id,)]
+        assert database.all("SELECT id::text FROM users WHERE email = %(email)s", email=NEW_EMAIL) == [
+            (owner.id,)
+        ]
 
     def test_change_requested_with_a_new_password_is_not_voided_by_it(self, client, session, outbox):
-        assert session.put("/user", json={"email": NEW, "password": "Another-Horse-1"}).status_code == 200
-        assert_confirmed(follow(client, "email_change", outbox.last(NEW).token))
-        assert sign_in(client, NEW, "Another-Horse-1").status_code == 200
+        assert (
+            session.put("/user", json={"email": NEW_EMAIL, "password": "Another-Horse-1"}).status_code == 200
+        )
+        assert_confirmed(follow(client, "email_change", outbox.last(NEW_EMAIL).token))
+        assert sign_in(client, NEW_EMAIL, "Another-Horse-1").status_code == 200
 
     def test_session_started_by_the_code_counts_toward_the_limit(self, make_app, alice, outbox, database):
         client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
-        ask(alice.sign_in(client=client), NEW)
+        ask(alice.sign_in(client=client), NEW_EMAIL)
         latest = session_of(client, hand_in(client, "email_change", outbox.last().token))
         assert latest.get("/user").status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 1
 
     def test_password_change_removes_a_pending_change_for_good(self, client, session, outbox):
-        ask(session, NEW)
+        ask(session, NEW_EMAIL)
         session.put("/user", json={"password": "Another-Horse-1"})
         got = session.get("/user").json
         assert (got["new_email"], got["email_change_sent_at"]) == (None, None)
         before = outbox.kinds()
-        client.post("/resend", json={"type": "email_change", "email": NEW})
+        client.post("/resend", json={"type": "email_change", "email": NEW_EMAIL})
         assert outbox.kinds() == before
 
 
@@ -239,7 +244,7 @@ class TestUndo:
     @pytest.fixture
     def undo(self, client, thief, outbox):
         """The token of the link sent to Alice when Mallory changed the email."""
-        return change(client, thief, outbox, THIEFS)
+        return change(client, thief, outbox, MALLORY)
 
     @pytest.fixture
     def assert_restored(self, client, database):
@@ -262,7 +267,7 @@ class TestUndo:
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert_error(thief.refresh(), 400, "refresh_token_not_found")
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
-        assert_error(sign_in(client, THIEFS), 401, "invalid_credentials")
+        assert_error(sign_in(client, MALLORY), 401, "invalid_credentials")
         response = client.get(f"/admin/users/{alice.id}", headers=service_role)
         assert_ok(response, changed(alice, alice.email))
         # It works once.
@@ -281,7 +286,7 @@ class TestUndo:
         if is_late:
             later(database, secs=10)
             assert fragment(follow(client, "undo", undo)) == EXPIRED
-            assert database.value("SELECT email FROM users") == THIEFS
+            assert database.value("SELECT email FROM users") == MALLORY
         else:
             assert_restored(undo, by=press)
 
@@ -290,7 +295,7 @@ class TestUndo:
             assert fragment(follow(client, type, undo)) == EXPIRED
             assert_error(hand_in(client, type, undo), 403, "otp_expired")
         assert_error(hand_in(client, "undo", undo), 400, "validation_failed", details=A_SENTENCE)
-        assert database.value("SELECT email FROM users") == THIEFS
+        assert database.value("SELECT email FROM users") == MALLORY
         assert_restored(undo)
 
     def test_undo_link_survives_a_recovery_by_the_thief_and_the_owner_can_change_and_undo_again(
@@ -302,13 +307,13 @@ class TestUndo:
             assert session.put("/user", json={"password": password}).status_code == 200
             return session
 
-        other = recover(THIEFS, "Mallorys-Horse-1")
+        other = recover(MALLORY, "Mallorys-Horse-1")
         assert_restored(undo)
         assert_error(other.get("/user"), 401, "session_not_found")
         assert_error(alice.try_to_sign_in("Mallorys-Horse-1"), 401, "invalid_credentials")
         session = recover(alice.email, "Another-Horse-1")
         assert alice.try_to_sign_in("Another-Horse-1").status_code == 200
-        assert_restored(change(client, session, outbox, NEW))
+        assert_restored(change(client, session, outbox, NEW_EMAIL))
 
     @pytest.mark.parametrize("more", [1, 6])
     def test_undo_link_survives_further_email_changes(
@@ -325,7 +330,7 @@ class TestUndo:
         self, client, thief, undo, outbox, assert_restored
     ):
         """A to B to C: B undoes the second change, then A undoes the first."""
-        assert_restored(change(client, thief, outbox, "mallory2@evil.example"), THIEFS)
+        assert_restored(change(client, thief, outbox, "mallory2@evil.example"), MALLORY)
         assert_restored(undo)
 
     def test_undo_voids_pending_changes_links_and_authorization_codes_of_the_thief(
@@ -336,9 +341,9 @@ class TestUndo:
         ask(thief, "mallory2@evil.example")
         pending = outbox.last("mallory2@evil.example").token
         # For five minutes, a code for grant_type=pkce is worth a session.
-        client.post("/magiclink", json={"email": THIEFS, "code_challenge": CHALLENGE})
+        client.post("/magiclink", json={"email": MALLORY, "code_challenge": CHALLENGE})
         code = query(follow(client, "magiclink", outbox.last().token))["code"]
-        client.post("/magiclink", json={"email": THIEFS})
+        client.post("/magiclink", json={"email": MALLORY})
         magiclink = outbox.last().token
         assert_restored(undo)
         assert_dead(client, "email_change", pending)
@@ -356,7 +361,7 @@ class TestUndo:
             "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() - interval '1 hour', phone_proved = true",
             phone=PHONE,
         )
-        undo = change(client, thief, outbox, THIEFS)
+        undo = change(client, thief, outbox, MALLORY)
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_restored(undo)
         assert database.one("SELECT phone, banned_until = 'infinity' FROM users") == (PHONE, True)

@@ -6,15 +6,13 @@ from typing import Any
 import pyotp
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, LOW, WRONG_CODE, assert_error, assert_ok
 from tests.support.factors import App, challenge, enrol, raised, set_up, verify
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
 
-WRONG = (422, "mfa_verification_failed")
 EXPIRED = (422, "mfa_challenge_expired")
 GONE = (404, "mfa_factor_not_found")
-LOW = (403, "insufficient_aal")
 UNPROVED = (400, "reauthentication_needed")
 TOTP = {"factor_type": "totp"}
 
@@ -129,19 +127,19 @@ class TestCodes:
         app = enrol(session := alice.open_session())
         # Steps further away are refused too. The next step may begin meanwhile.
         for steps in (-3, 3):
-            assert_error(verify(session, app, app.code(steps)), *WRONG)
+            assert_error(verify(session, app, app.code(steps)), *WRONG_CODE)
         used = app.code(1)
         assert verify(session, app, used).status_code == 200
         for code in (app.code(), app.code(-1), used):
-            assert_error(verify(session, app, code), *WRONG)
+            assert_error(verify(session, app, code), *WRONG_CODE)
 
     def test_code_is_good_once_for_all_sessions(self, alice):
         app, session = set_up(alice.open_session())
         others = [alice.open_session() for _ in range(2)]
         code = app.code()
         assert verify(others[0], app, code).status_code == 200
-        assert_error(verify(others[1], app, code), *WRONG)
-        assert_error(verify(session, app, code), *WRONG)
+        assert_error(verify(others[1], app, code), *WRONG_CODE)
+        assert_error(verify(session, app, code), *WRONG_CODE)
 
     def test_one_of_fifty_concurrent_uses_of_a_code_succeeds(self, alice, server):
         app = set_up(alice.sign_in(client=server))[0]
@@ -158,7 +156,7 @@ class TestChallenges:
         app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
         for _ in range(5):
-            assert_error(verify(session, app, app.wrong_code(), challenge_id), *WRONG)
+            assert_error(verify(session, app, app.wrong_code(), challenge_id), *WRONG_CODE)
         assert_error(verify(session, app, None, challenge_id), *EXPIRED)
         # The body of the official clients is ignored.
         before = int(time.time())

@@ -17,12 +17,9 @@ from tests.support.links import (
     tokens_for,
     type_in,
 )
-from tests.support.users import PASSWORD, session_of, sign_in
+from tests.support.users import DAVE, NEW_EMAIL, NEW_PASSWORD, PASSWORD, session_of, sign_in
 
 PATH = "/admin/generate_link"
-NEW = "Another-Horse-1"
-NEW_EMAIL = "new@example.com"
-DAVE = "dave@example.com"
 # Where the links lead without `redirect_to`.
 TARGETS = {"recovery": f"{SITE}/new-password", "invite": f"{SITE}/new-password"}
 A_TOKEN = Like("a link's token", r"[\w-]{43}")
@@ -208,11 +205,11 @@ class TestPasswords:
     @pytest.mark.parametrize("by", ["link", "code"])
     def test_used_recovery_sets_the_password_and_ends_sessions(self, client, generate, alice, database, by):
         before = alice.open_session()
-        result = generate("recovery", alice.email, password=NEW)
-        assert NEW not in str(database.everything())
+        result = generate("recovery", alice.email, password=NEW_PASSWORD)
+        assert NEW_PASSWORD not in str(database.everything())
         assert database.value("SELECT password_hash LIKE 'latchkey1$2b$%%' FROM one_time_tokens") is True
         assert alice.try_to_sign_in().status_code == 200
-        assert_error(alice.try_to_sign_in(NEW), 401, "invalid_credentials")
+        assert_error(alice.try_to_sign_in(NEW_PASSWORD), 401, "invalid_credentials")
         assert before.get("/user").status_code == 200
         if by == "link":
             session = assert_signs_in(client, "recovery", result["hashed_token"])
@@ -220,13 +217,13 @@ class TestPasswords:
             session = session_of(client, type_in(client, "recovery", alice.email, result["email_otp"]))
         assert_error(before.get("/user"), 401, "session_not_found")
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
-        assert alice.try_to_sign_in(NEW).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
         assert session.get("/user").status_code == 200
 
     @pytest.mark.parametrize("by", ["mail", "second link"])
     def test_recovery_without_a_password_keeps_the_old_one(self, client, generate, alice, outbox, by):
         session = alice.open_session()
-        generate("recovery", alice.email, password=NEW)
+        generate("recovery", alice.email, password=NEW_PASSWORD)
         client.post("/recover", json={"email": alice.email})
         sent = outbox.last().token
         token = sent if by == "mail" else generate("recovery", alice.email)["hashed_token"]
@@ -234,14 +231,14 @@ class TestPasswords:
         # A mailed one ends everything with its new password.
         assert session.get("/user").status_code == (200 if by == "mail" else 401)
         assert alice.try_to_sign_in().status_code == 200
-        assert_error(alice.try_to_sign_in(NEW), 401, "invalid_credentials")
+        assert_error(alice.try_to_sign_in(NEW_PASSWORD), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("type", ["magiclink", "invite", "email_change"])
     def test_password_is_ignored_for_other_types(self, client, generate, owner_of, type):
         email, address = owner_of(type)
-        result = generate(type, email, password=NEW, new_email=NEW_EMAIL)
+        result = generate(type, email, password=NEW_PASSWORD, new_email=NEW_EMAIL)
         assert hand_in(client, type, result["hashed_token"]).status_code == 200
-        assert_error(sign_in(client, address, NEW), 401, "invalid_credentials")
+        assert_error(sign_in(client, address, NEW_PASSWORD), 401, "invalid_credentials")
 
     @cases(
         ("type", "password", "error_code"),
@@ -279,7 +276,7 @@ class TestRefusals:
     @cases(
         ("type", "members"),
         [
-            *((type, {"password": NEW}) for type in ("signup", "invite")),
+            *((type, {"password": NEW_PASSWORD}) for type in ("signup", "invite")),
             *(("email_change", {"new_email": f"{name}@example.com"}) for name in ("bob", "BOB", "alice")),
         ],
     )

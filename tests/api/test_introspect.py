@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, INVALID, assert_error, assert_ok
 from tests.support.api_keys import make_key, token_of
 from tests.support.openid import (
     RESOURCE,
@@ -20,7 +20,6 @@ from tests.support.openid import (
 from tests.support.users import PASSWORD, issue_token
 
 INACTIVE = {"active": False}
-INVALID = (400, "validation_failed")
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
 from tests.support.links import assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import DAVE, PASSWORD, sign_in
 
-DAVE = "dave@example.com"
 DAYS = 86_400
 LIMITED = (429, "over_email_send_rate_limit")
 

@@ -21,11 +21,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, Session, sign_in
-
-NEW = "new@example.com"
-DAVE = "dave@example.com"
-OTHER_PASSWORD = "Another-Horse-1"
+from tests.support.users import DAVE, NEW_EMAIL, NEW_PASSWORD, PASSWORD, Session, sign_in
 
 
 def succeeded(response):
@@ -149,19 +145,19 @@ class TestConcurrentRequestsOfLinks:
 def test_only_one_of_two_users_gets_the_new_address(server, alice, bob, outbox, database):
     tokens = []
     for person in (alice, bob):
-        assert person.sign_in().put("/user", json={"email": NEW}).status_code == 200
-        tokens.append(outbox.last(NEW).token)
+        assert person.sign_in().put("/user", json={"email": NEW_EMAIL}).status_code == 200
+        tokens.append(outbox.last(NEW_EMAIL).token)
     answers = at_once(2, lambda number: hand_in(server, "email_change", tokens[number]))
     assert sorted(answer.status_code for answer in answers) == [200, 409]
-    assert database.count("users", "email = %(email)s", email=NEW) == 1
+    assert database.count("users", "email = %(email)s", email=NEW_EMAIL) == 1
 
 
 # Requests that void Alice's links: by herself, or by an administrator; DELETE without a body.
 VOIDING = {
-    "a new password": ("/user", {"password": OTHER_PASSWORD}),
+    "a new password": ("/user", {"password": NEW_PASSWORD}),
     "deletion by the user": ("/user", None),
-    "an administrator's password": ("/admin/users/{}", {"password": OTHER_PASSWORD}),
-    "an administrator's email": ("/admin/users/{}", {"email": NEW, "email_confirm": True}),
+    "an administrator's password": ("/admin/users/{}", {"password": NEW_PASSWORD}),
+    "an administrator's email": ("/admin/users/{}", {"email": NEW_EMAIL, "email_confirm": True}),
     "a ban": ("/admin/users/{}", {"ban_duration": "1h"}),
     "a deletion": ("/admin/users/{}", None),
 }
@@ -240,14 +236,14 @@ class TestRacesWithRequestsThatVoidLinks:
     def test_sign_up_is_not_replaced_by_another_around_its_link(self, client, outbox, database, race, order):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
-        again = {"email": DAVE, "password": OTHER_PASSWORD}
+        again = {"email": DAVE, "password": NEW_PASSWORD}
         acts = [lambda c: c.post("/signup", json=again), lambda c: press(c, "signup", token)]
         answers = race(made, acts[order], acts[1 - order])
         assert answers[order].status_code == 201
         assert succeeded(answers[1 - order])
         assert database.all("SELECT id::text FROM users") == [(made,)]
         assert sign_in(client, DAVE).status_code == 200
-        assert sign_in(client, DAVE, OTHER_PASSWORD).status_code == 401
+        assert sign_in(client, DAVE, NEW_PASSWORD).status_code == 401
 
     @pytest.mark.parametrize("order", [0, 1])
     def test_first_of_confirming_and_declining_a_sign_up_wins(self, client, outbox, database, race, order):
@@ -278,18 +274,18 @@ class TestRacesWithRequestsThatVoidLinks:
             verified = lock.start(lambda: follow(app.test_client(), type, message.token))
         assert not succeeded(verified.result())
         assert database.count("sessions") == sessions
-        assert database.count("users", "email = %(email)s", email=NEW) == 0
+        assert database.count("users", "email = %(email)s", email=NEW_EMAIL) == 0
 
     @pytest.mark.parametrize("order", [0, 1])
     def test_new_password_voids_a_new_email_not_the_reverse(self, alice, session, outbox, race, void, order):
-        session.put("/user", json={"email": NEW})
+        session.put("/user", json={"email": NEW_EMAIL})
         token = outbox.last().token
         acts = [void("a new password"), lambda c: follow(c, "email_change", token)]
         answers = race(alice.id, acts[order], acts[1 - order])
         assert answers[order].status_code == 200
         # A change of password voids the link; a change of email keeps the session that requested it.
         assert succeeded(answers[1 - order]) == (order == 1)
-        assert session.get("/user").json["email"] == (NEW if order else alice.email)
+        assert session.get("/user").json["email"] == (NEW_EMAIL if order else alice.email)
 
     @pytest.mark.parametrize("order", [0, 1])
     def test_owner_restores_the_address_against_a_thief_changing_it_again(
@@ -337,7 +333,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert succeeded(changed)
         assert not succeeded(verified)
 
-    @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
+    @pytest.mark.parametrize(("kind", "address"), [("email", NEW_EMAIL), ("phone", PHONE)])
     def test_requests_for_a_change_do_not_deadlock(self, make_app, alice, outbox, database, kind, address):
         """Both lock the count of messages to the new address, and Alice's row."""
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_MESSAGES="100 per minute")
@@ -362,7 +358,7 @@ class TestRequestWhileTheUserIsDeleted:
             ("/otp", {"email": DAVE, "create_user": False}),
             ("/recover", {"email": DAVE}),
             ("/resend", {"type": "signup", "email": DAVE}),
-            ("/resend", {"type": "email_change", "email": NEW}),
+            ("/resend", {"type": "email_change", "email": NEW_EMAIL}),
             ("/otp", {"phone": PHONE, "create_user": False}),
             ("/resend", {"type": "sms", "phone": PHONE}),
             ("/resend", {"type": "phone_change", "phone": PHONE}),

@@ -19,9 +19,8 @@ from tests.support.links import (
     path,
     type_in,
 )
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import DAVE, PASSWORD, sign_in
 
-DAVE = "dave@example.com"
 NOTHING_EXPIRED = ("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")
 # The routes, with the type of their link and that of their code.
 ROUTES = [

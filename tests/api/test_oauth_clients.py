@@ -9,14 +9,13 @@ import pytest
 from auth.core.tokens import signing_keys
 from auth.openid import authorization_requests, uris
 from auth.openid import clients as openid_clients
-from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client, page_of
+from tests.support.answers import A_CLIENT_SECRET, NO_ID, Like, assert_error, assert_ok, oauth_client, page_of
 from tests.support.cases import cases
 from tests.support.openid import grant
 from tests.support.server import at_once
 
 PATH = "/admin/oauth/clients"
 APP = "https://app.example.com/callback"  # as in the expected client
-NOBODY = "00000000-0000-0000-0000-000000000000"
 SESSION = (
     "INSERT INTO sessions (user_id, method, grant_id) SELECT user_id, 'oauth_client', id FROM oauth_grants"
 )
@@ -249,7 +248,7 @@ class TestRedirectUris:
                 assert (
                     authorization_requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
                 )
-            assert openid_clients.select_client("x") is openid_clients.select_client(NOBODY) is None
+            assert openid_clients.select_client("x") is openid_clients.select_client(NO_ID) is None
 
     @cases(
         ("uri", "is_native"),
@@ -381,7 +380,7 @@ class TestDeleting:
 def test_unknown_client_is_not_found_and_other_text_refused(ask, method, path):
     body = {"client_name": "x"} if method == "put" else {}
     assert_error(
-        ask(method, f"/{NOBODY}{path}", **body), 404, "oauth_client_not_found", "OAuth client not found"
+        ask(method, f"/{NO_ID}{path}", **body), 404, "oauth_client_not_found", "OAuth client not found"
     )
     assert_invalid(ask(method, f"/x{path}", **body), "client_id: must be a UUID")
 

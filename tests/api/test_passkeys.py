@@ -8,6 +8,8 @@ from tests.support.answers import (
     A_TIMESTAMP,
     A_UUID,
     ANYTHING,
+    LOW,
+    NEEDED,
     assert_error,
     assert_ok,
     token_response,
@@ -24,8 +26,6 @@ FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
 EXPIRED = (400, "webauthn_challenge_expired")
 NOT_FOUND = (404, "webauthn_credential_not_found")
-NEEDED = (400, "reauthentication_needed")
-LEVEL = (403, "insufficient_aal")
 OPTIONS, VERIFY = "/passkeys/registration/options", "/passkeys/registration/verify"
 SIGN_IN = "/passkeys/authentication/verify"
 A_RANDOM_ID = "0f6d8c62-9a4c-4d4e-8a4e-2f8f5d2c7b11"
@@ -114,10 +114,10 @@ class TestRegistration:
         """As from a stolen password, a stolen session, or a registration that began before the first."""
         body = begun(laptop)
         register(laptop)
-        assert_error(alice.open_session().post(OPTIONS, json={}), *LEVEL)
+        assert_error(alice.open_session().post(OPTIONS, json={}), *LOW)
         grow_old(database)
-        assert_error(laptop.post(OPTIONS, json={}), *LEVEL)
-        assert_error(laptop.post(VERIFY, json=body), *LEVEL)
+        assert_error(laptop.post(OPTIONS, json={}), *LOW)
+        assert_error(laptop.post(VERIFY, json=body), *LOW)
         assert database.count("factors") == 1
 
     def test_session_of_the_first_passkey_manages_passkeys_for_15_minutes(self, laptop, database):
@@ -129,21 +129,21 @@ class TestRegistration:
         assert laptop.delete(path).status_code == 200
         grow_old(database)
         (first,) = laptop.get("/passkeys").json
-        assert_error(laptop.delete(f"/passkeys/{first['id']}"), *LEVEL)
+        assert_error(laptop.delete(f"/passkeys/{first['id']}"), *LOW)
 
     def test_only_the_first_factor_ever_gives_its_session_these_minutes(self, alice, laptop, database):
         first = register(laptop)[1]
         assert laptop.delete(f"/passkeys/{first['id']}").status_code == 200
         register(laptop)
-        assert_error(laptop.post(OPTIONS, json={}), *LEVEL)
-        assert_error(alice.open_session().post(OPTIONS, json={}), *LEVEL)
+        assert_error(laptop.post(OPTIONS, json={}), *LOW)
+        assert_error(alice.open_session().post(OPTIONS, json={}), *LOW)
         assert database.count("sessions", "first_passkey_at IS NOT NULL") == 0
 
     def test_token_that_lacks_the_second_step_gains_nothing_by_the_first_passkey(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="all").test_client())
         register(session)
-        assert_error(session.post("/recovery_codes"), *LEVEL)
-        assert_error(session.get("/sessions"), *LEVEL)
+        assert_error(session.post("/recovery_codes"), *LOW)
+        assert_error(session.get("/sessions"), *LOW)
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):
         body = begun(laptop)
@@ -274,7 +274,7 @@ class TestReauthentication:
         assert [method["method"] for method in raised.claims["amr"]] == ["password", "webauthn"]
         assert raised.post(OPTIONS, json={}).status_code == 200
         # The tokens from before may be a thief's.
-        assert_error(session.post(OPTIONS, json={}), *LEVEL)
+        assert_error(session.post(OPTIONS, json={}), *LOW)
         assert session.refresh().status_code == 400
 
     def test_passkey_of_another_user_does_not_count_as_a_proof(self, client, laptop, mallory, database):
@@ -310,9 +310,9 @@ class TestManagement:
         client.post("/recover", json={"email": alice.email})
         session = session_of(client, hand_in(client, "recovery", outbox.last(kind="recovery").token))
         assert session.claims["aal"] == "aal1"
-        assert_error(session.delete(f"/passkeys/{known['id']}"), *LEVEL)
-        assert_error(session.patch(f"/passkeys/{known['id']}", json={"friendly_name": "x"}), *LEVEL)
-        assert_error(session.post(OPTIONS, json={}), *LEVEL)
+        assert_error(session.delete(f"/passkeys/{known['id']}"), *LOW)
+        assert_error(session.patch(f"/passkeys/{known['id']}", json={"friendly_name": "x"}), *LOW)
+        assert_error(session.post(OPTIONS, json={}), *LOW)
 
     def test_passkey_of_another_user_is_not_found(self, known, mallory):
         session = mallory.open_session()

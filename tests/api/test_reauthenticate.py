@@ -3,15 +3,13 @@
 import pytest
 
 from tests.support import passkeys
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, NEEDED, assert_error, assert_ok
 from tests.support.cases import cases
 from tests.support.factors import raised, set_up
 from tests.support.full_queue import full_queue
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
-from tests.support.users import PASSWORD, session_of
+from tests.support.users import NEW_PASSWORD, PASSWORD, session_of
 
-NEW = "Another-Horse-1"
-NEEDED = (400, "reauthentication_needed")
 FACTOR_NEEDED = (
     "give factor_code from an authenticator app, a passkey, or verify a factor again: a user with a factor needs"
     " one used in this session in the last 15 minutes"
@@ -22,7 +20,7 @@ DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
 # What a user with a factor confirms by it, one for each body; tests/web/test_authority.py has all. The id of the
 # factor is filled in.
 CHANGES: list[tuple[str, str, dict[str, str]]] = [
-    ("put", "/user", {"password": NEW}),
+    ("put", "/user", {"password": NEW_PASSWORD}),
     ("put", "/user", {"email": "new@example.com"}),
     ("delete", "/factors/{}", {}),
     ("post", "/recovery_codes", {}),
@@ -47,7 +45,7 @@ def nonce(session, outbox):
 
 
 def change(session, **body):
-    return session.put("/user", json={"password": NEW} | body)
+    return session.put("/user", json={"password": NEW_PASSWORD} | body)
 
 
 def assert_not_valid(response):
@@ -94,13 +92,15 @@ class TestCode:
 
 
 class TestNonce:
-    @pytest.mark.parametrize("body", [{"password": NEW}, {"email": "new@example.com"}, {"phone": PHONE}])
+    @pytest.mark.parametrize(
+        "body", [{"password": NEW_PASSWORD}, {"email": "new@example.com"}, {"phone": PHONE}]
+    )
     def test_nonce_allows_a_change_once(self, session, nonce, alice, outbox, body):
         assert_error(session.put("/user", json=body), *NEEDED, details=A_SENTENCE)
         assert len(outbox.sent()) == 1
         assert session.put("/user", json=body | {"nonce": nonce}).status_code == 200
         assert len(outbox.sent()) == 2
-        assert alice.try_to_sign_in(NEW).status_code == (200 if "password" in body else 401)
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == (200 if "password" in body else 401)
         assert_not_valid(session.put("/user", json={"password": "Third-Horse-1", "nonce": nonce}))
         assert alice.try_to_sign_in("Third-Horse-1").status_code == 401
 
@@ -218,7 +218,9 @@ class TestRecording:
             seconds=seconds,
         )
 
-    @pytest.mark.parametrize("body", [{"email": "new@example.com"}, {"phone": PHONE}, {"password": NEW}])
+    @pytest.mark.parametrize(
+        "body", [{"email": "new@example.com"}, {"phone": PHONE}, {"password": NEW_PASSWORD}]
+    )
     @pytest.mark.parametrize("by", ["password", "code"])
     def test_reauthenticated_session_changes_without_a_credential(self, session, nonce, by, body):
         given = {"current_password": PASSWORD} if by == "password" else {"nonce": nonce}
@@ -310,12 +312,12 @@ class TestFactor:
         self.pass_time(database, 890)
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
         self.pass_time(database, 11)
-        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=FACTOR_NEEDED)
+        assert_error(session.put("/user", json={"password": NEW_PASSWORD}), *NEEDED, details=FACTOR_NEEDED)
 
     def test_factor_used_in_another_session_is_none(self, owner, alice):
         app, session = owner
         raised(alice.sign_in(), app)
-        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=FACTOR_NEEDED)
+        assert_error(session.put("/user", json={"password": NEW_PASSWORD}), *NEEDED, details=FACTOR_NEEDED)
 
     @pytest.mark.parametrize(
         ("setting", "seconds"), [("never", 900), ("86400", 900), ("600", 600), ("60", 300), ("always", 300)]
@@ -327,5 +329,5 @@ class TestFactor:
         self.pass_time(database, seconds - 10)
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
         self.pass_time(database, 11)
-        for change in ({"phone": OTHER_PHONE}, {"password": NEW}):
+        for change in ({"phone": OTHER_PHONE}, {"password": NEW_PASSWORD}):
             assert_error(session.put("/user", json=change), *NEEDED, details=FACTOR_NEEDED)

@@ -4,12 +4,11 @@ import re
 
 import pytest
 
-from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
+from tests.support.answers import A_TIMESTAMP, WRONG_CODE, assert_error, assert_ok
 from tests.support.factors import raised, set_up
 from tests.support.server import at_once
 from tests.support.users import session_of
 
-WRONG = (422, "mfa_verification_failed")
 NONE = {"remaining": 0, "created_at": None}
 
 
@@ -47,7 +46,7 @@ def test_ten_codes_are_shown_once_and_void_older_ones(session):
     assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{5}-[0-9a-hjkmnp-tv-z]{5}", code) for code in codes)
     assert_ok(session.get("/recovery_codes"), {"remaining": 10, "created_at": A_TIMESTAMP})
     new = make(session)
-    assert_error(use(session, codes[0]), *WRONG)
+    assert_error(use(session, codes[0]), *WRONG_CODE)
     assert use(session, new[0]).status_code == 200
 
 
@@ -62,11 +61,11 @@ def test_code_raises_the_session_once_and_codes_go_with_the_last_factor(
     told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
     assert any(item["text"].startswith("recovery code used, 9 left") for item in told)
     assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
-    assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG)
+    assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG_CODE)
     assert_ok(high.get("/recovery_codes"), {"remaining": 9, "created_at": A_TIMESTAMP})
     assert high.delete(f"/factors/{app_and_session[0].id}").status_code == 200
     assert_ok(high.get("/recovery_codes"), NONE)
-    assert_error(use(high, codes[1]), *WRONG)
+    assert_error(use(high, codes[1]), *WRONG_CODE)
 
 
 def test_one_of_fifty_concurrent_uses_succeeds(alice, codes, server):
@@ -79,11 +78,11 @@ def test_one_of_fifty_concurrent_uses_succeeds(alice, codes, server):
 def test_code_of_another_user_is_wrong(codes, bob):
     set_up(stranger := bob.open_session())
     for session in (bob.open_session(), stranger):
-        assert_error(use(session, codes[0]), *WRONG)
+        assert_error(use(session, codes[0]), *WRONG_CODE)
 
 
 def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(alice, app_and_session, session, codes):
     for number in range(10):
-        assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG)
+        assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG_CODE)
     assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
     assert raised(alice.open_session(), app_and_session[0]).claims["aal"] == "aal2"

@@ -12,7 +12,7 @@ from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
-from tests.support.users import PASSWORD
+from tests.support.users import ALICE, DAVE, PASSWORD
 
 SITE = "https://app.example.com/start"
 ALLOWED = """
@@ -63,8 +63,6 @@ HOSTILE = [
 ]
 # One of most kinds, for routes that share a check.
 FEW = HOSTILE[::10]
-DAVE = "dave@example.com"
-ALICE = "alice@example.com"
 # The routes that make a link, with a body, in which {} is a number.
 ROUTES = {
     "/signup": {"email": "dave{}@example.com", "password": PASSWORD},

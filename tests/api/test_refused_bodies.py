@@ -12,9 +12,8 @@ from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.api_keys import ROUTE as API_KEYS
 from tests.support.cases import cases
 from tests.support.links import PHONE, VERIFIER
-from tests.support.users import PASSWORD
+from tests.support.users import ALICE, DAVE, PASSWORD
 
-ALICE, DAVE = "alice@example.com", "dave@example.com"
 SIGN_UP = {"email": DAVE, "password": PASSWORD}
 BY_PHONE = {"phone": PHONE, "password": PASSWORD}
 EITHER = "email: give either an email or a phone"

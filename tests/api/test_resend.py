@@ -16,10 +16,7 @@ from tests.support.links import (
     hand_in,
     type_in,
 )
-from tests.support.users import PASSWORD, session_of, sign_in
-
-DAVE = "dave@example.com"
-NEW = "new@example.com"
+from tests.support.users import DAVE, NEW_EMAIL, PASSWORD, session_of, sign_in
 
 
 @pytest.fixture
@@ -108,26 +105,26 @@ def test_phone_is_sent_a_second_code(client, alice, outbox, resend, type):
 class TestEmailChange:
     def test_new_address_is_sent_a_second_link(self, client, alice, outbox, resend):
         laptop, phone = alice.open_session(), alice.open_session()
-        laptop.put("/user", json={"email": NEW})
+        laptop.put("/user", json={"email": NEW_EMAIL})
         first = outbox.last()
-        (second,), _ = resend("email_change", NEW)
-        assert (second.kind, second.to, second.lifetime) == ("email_change", NEW, 3600)
+        (second,), _ = resend("email_change", NEW_EMAIL)
+        assert (second.kind, second.to, second.lifetime) == ("email_change", NEW_EMAIL, 3600)
         assert fragment(follow(client, "email_change", second.token))["type"] == "email_change"
         assert_dead(client, "email_change", first.token)
         # All sessions end but the one that requested the change.
         assert_error(phone.get("/user"), 401, "session_not_found")
-        assert laptop.get("/user").json["email"] == NEW
-        assert resend("email_change", NEW) == NOTHING
+        assert laptop.get("/user").json["email"] == NEW_EMAIL
+        assert resend("email_change", NEW_EMAIL) == NOTHING
 
     @pytest.mark.parametrize("address", ["alice@example.com", "other@example.com", "bob@example.com"])
     def test_address_without_a_pending_change_is_sent_nothing(self, alice, bob, resend, address):
-        alice.open_session().put("/user", json={"email": NEW})
+        alice.open_session().put("/user", json={"email": NEW_EMAIL})
         assert resend("email_change", address) == NOTHING
 
     def test_latest_of_two_pending_changes_is_sent_the_link(self, client, alice, bob, resend, database):
-        bob.open_session().put("/user", json={"email": NEW})
-        alice.open_session().put("/user", json={"email": NEW})
+        bob.open_session().put("/user", json={"email": NEW_EMAIL})
+        alice.open_session().put("/user", json={"email": NEW_EMAIL})
         bob.open_session().put("/user", json={"phone": PHONE})
-        (message,), _ = resend("email_change", NEW)
+        (message,), _ = resend("email_change", NEW_EMAIL)
         follow(client, "email_change", message.token)
-        assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == NEW
+        assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == NEW_EMAIL

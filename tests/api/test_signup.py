@@ -26,9 +26,8 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once, until_served
-from tests.support.users import PASSWORD, session_of
+from tests.support.users import NEW_PASSWORD, PASSWORD, session_of
 
-NEW = "Another-Horse-1"
 ROWS = ("users", "identities", "sessions", "one_time_tokens")
 # Settings that tell whether an address is taken, by the channel.
 REVEALING = ["AUTH_AUTOCONFIRM", "AUTH_{}_CONFIRM_REQUIRED"]
@@ -117,14 +116,16 @@ class TestTakenAddress:
     ):
         session = session_of(client, channel.sign_in(client))
         before = database.everything(*ROWS)
-        taken = client.post("/signup", json=channel.body | {"password": NEW, "data": {"name": "Mallory"}})
+        taken = client.post(
+            "/signup", json=channel.body | {"password": NEW_PASSWORD, "data": {"name": "Mallory"}}
+        )
         assert_ok(taken, channel.signed_up(user_metadata={"name": "Mallory"}), 201)
         assert taken.json["id"] != owner["id"]
         shown = client.get(f"/admin/users/{taken.json['id']}", headers=service_role)
         assert_error(shown, 404, "user_not_found")
         assert database.everything(*ROWS) == before
         assert session.get("/user").status_code == 200
-        assert_error(channel.sign_in(client, NEW), 401, "invalid_credentials")
+        assert_error(channel.sign_in(client, NEW_PASSWORD), 401, "invalid_credentials")
         told = [(message.kind, message.to, message.token, message.code) for message in outbox.sent()]
         by_mail = channel is BY_EMAIL
         assert told == ([("signup_attempt", channel.address, None, None)] if by_mail else [])
@@ -170,7 +171,7 @@ class TestDoubleClick:
         for _ in range(2):
             client.post("/signup", json=channel.body | {"data": {"name": "Dave"}})
         assert_error(channel.sign_in(client), 403, f"{channel.name}_not_confirmed")
-        assert_error(channel.sign_in(client, NEW), 401, "invalid_credentials")
+        assert_error(channel.sign_in(client, NEW_PASSWORD), 401, "invalid_credentials")
         confirmed = proof()
         assert (confirmed.status_code, "password_removed" in confirmed.json) == (200, False)
         assert channel.sign_in(client).json["user"]["user_metadata"] == {"name": "Dave"}
@@ -211,7 +212,7 @@ class TestRepeatedSignUp:
     @pytest.fixture
     def links(self, client, outbox):
         """The tokens of Mallory, who signs up first, and of Dave."""
-        for password, name in ((NEW, "Mallory"), (PASSWORD, "Dave")):
+        for password, name in ((NEW_PASSWORD, "Mallory"), (PASSWORD, "Dave")):
             response = client.post("/signup", json=DAVE | {"password": password, "data": {"name": name}})
             assert_ok(response, BY_EMAIL.signed_up(user_metadata={"name": name}), 201)
         return [message.token for message in outbox.sent()]
@@ -221,7 +222,7 @@ class TestRepeatedSignUp:
         used, other = links if first else reversed(links)
         assert fragment(press(client, "signup", used)) == tokens_for("signup")
         assert fragment(follow(client, "signup", other)) == EXPIRED
-        right, wrong = (NEW, PASSWORD) if first else (PASSWORD, NEW)
+        right, wrong = (NEW_PASSWORD, PASSWORD) if first else (PASSWORD, NEW_PASSWORD)
         assert BY_EMAIL.sign_in(client, right).status_code == 200
         assert_error(BY_EMAIL.sign_in(client, wrong), 401, "invalid_credentials")
         name = "Mallory" if first else "Dave"
@@ -231,7 +232,7 @@ class TestRepeatedSignUp:
 
     @pytest.mark.parametrize("between", ["nothing", "resend", "expiry"])
     @pytest.mark.parametrize(
-        "order", [(NEW, PASSWORD), (PASSWORD, NEW)], ids=["stranger first", "owner first"]
+        "order", [(NEW_PASSWORD, PASSWORD), (PASSWORD, NEW_PASSWORD)], ids=["stranger first", "owner first"]
     )
     def test_code_confirms_the_address_and_neither_password_nor_data(
         self, channel, client, outbox, database, order, between
@@ -282,7 +283,7 @@ class TestRepeatedSignUp:
 
     def test_link_survives_many_more_sign_ups(self, client, outbox):
         for number in range(6):
-            client.post("/signup", json=DAVE | ({"password": NEW} if number else {}))
+            client.post("/signup", json=DAVE | ({"password": NEW_PASSWORD} if number else {}))
         assert [message.kind for message in outbox.sent()] == ["signup"] * 6
         assert fragment(press(client, "signup", outbox.sent()[0].token)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200
@@ -291,7 +292,7 @@ class TestRepeatedSignUp:
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
         signed_in = fragment(follow(client, "signup", outbox.last().token))
         assert signed_in == tokens_for("signup") | {"password_removed": "true"}
-        for password in (PASSWORD, NEW):
+        for password in (PASSWORD, NEW_PASSWORD):
             assert_error(BY_EMAIL.sign_in(client, password), 401, "invalid_credentials")
         assert database.value("SELECT user_metadata FROM users") == {}
 

@@ -12,6 +12,7 @@ from tests.support.answers import (
     A_TIMESTAMP,
     A_UUID,
     ANYTHING,
+    NO_ID,
     Like,
     assert_error,
     assert_ok,
@@ -24,7 +25,6 @@ from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import BadMailServer, MailServer, sender
 from tests.support.users import PASSWORD
 
-NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
 # The end reasons of sessions that have their own sentences.

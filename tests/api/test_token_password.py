@@ -11,10 +11,8 @@ from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once, until_served
-from tests.support.users import PASSWORD, refresh, session_of, sign_in
+from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, refresh, session_of, sign_in
 
-WRONG = "Wrong-Horse-1"
-NEW = "Another-Horse-1"
 LONG = "Correct-Horse-1 " * 5
 PATH = "/token?grant_type=password"
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
@@ -69,19 +67,19 @@ class TestSignIn:
         assert_ok(response, token_response(user(DAVE["email"], **expected, last_sign_in_at=A_TIMESTAMP)))
 
     def test_password_of_one_user_does_not_sign_in_another(self, client, alice, bob):
-        alice.open_session().put("/user", json={"password": NEW})
-        assert_invalid_credentials(bob.try_to_sign_in(NEW))
+        alice.open_session().put("/user", json={"password": NEW_PASSWORD})
+        assert_invalid_credentials(bob.try_to_sign_in(NEW_PASSWORD))
 
 
 @pytest.mark.parametrize("path", [PATH, "/login-admin"])
 def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, database, parts, hashes, path):
     dave(email="nopassword@example.com", password=None, email_confirm=True)
     attempts = {
-        "wrong password": {"email": alice.email, "password": WRONG},
-        "wrong password of an administrator": {"email": carol.email, "password": WRONG},
-        "unknown address": {"email": "nobody@example.com", "password": WRONG},
-        "no password": {"email": "nopassword@example.com", "password": WRONG},
-        "unknown phone": {"phone": PHONE, "password": WRONG},
+        "wrong password": {"email": alice.email, "password": WRONG_PASSWORD},
+        "wrong password of an administrator": {"email": carol.email, "password": WRONG_PASSWORD},
+        "unknown address": {"email": "nobody@example.com", "password": WRONG_PASSWORD},
+        "no password": {"email": "nopassword@example.com", "password": WRONG_PASSWORD},
+        "unknown phone": {"phone": PHONE, "password": WRONG_PASSWORD},
         "empty password": {"email": alice.email, "password": ""},
     }
     rows, work, answers = database.everything(), {}, []
@@ -97,9 +95,9 @@ def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, dat
 
 def test_wrong_password_reveals_neither_an_unconfirmed_nor_a_banned_user(client, alice, database):
     client.post("/signup", json=DAVE)
-    assert_invalid_credentials(sign_in(client, DAVE["email"], WRONG))
+    assert_invalid_credentials(sign_in(client, DAVE["email"], WRONG_PASSWORD))
     database.run("UPDATE users SET banned_until = 'infinity'")
-    assert_invalid_credentials(alice.try_to_sign_in(WRONG))
+    assert_invalid_credentials(alice.try_to_sign_in(WRONG_PASSWORD))
 
 
 class TestPassword:
@@ -145,7 +143,7 @@ class TestPassword:
         stored = "SELECT password_hash FROM users"
         imported = bcrypt.hashpw(bcrypt_input.encode(), bcrypt.gensalt(cost)).decode()
         database.run("UPDATE users SET password_hash = %(imported)s", imported=imported)
-        assert_invalid_credentials(alice.try_to_sign_in(WRONG))
+        assert_invalid_credentials(alice.try_to_sign_in(WRONG_PASSWORD))
         assert database.value(stored) == imported
         alice.sign_in(password)
         renewed = database.value(stored)
@@ -263,7 +261,7 @@ class TestSessionsPerUser:
 
 class TestRaces:
     def change_password(self, app, session):
-        return session.on(app.test_client()).put("/user", json={"password": NEW})
+        return session.on(app.test_client()).put("/user", json={"password": NEW_PASSWORD})
 
     def test_sign_in_with_the_old_password_fails_after_a_concurrent_change(self, app, alice, database):
         session = alice.open_session()

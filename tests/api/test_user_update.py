@@ -6,15 +6,12 @@ import uuid
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, DAY, assert_error, assert_ok, user
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once
-from tests.support.users import PASSWORD
+from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD
 
-NEW = "Another-Horse-1"
-WRONG = "Wrong-Horse-1"
-DAY = 86_400
 EMAIL_CHANGE = {"email": "new@example.com"}
 PHONE_CHANGE = {"phone": PHONE}
 TOO_LARGE = (400, "validation_failed", "User metadata is too large")
@@ -54,7 +51,7 @@ class TestUser:
         bobs = "SELECT users::text FROM users WHERE id = %(id)s"
         before = database.value(bobs, id=bob.id)
         session = alice.sign_in()
-        response = put(session, data={"name": "Alice"}, password=NEW)
+        response = put(session, data={"name": "Alice"}, password=NEW_PASSWORD)
         signed_in = {"last_sign_in_at": A_TIMESTAMP, "user_metadata": {"name": "Alice"}}
         assert_ok(response, user(alice.email, id=alice.id, **signed_in))
         assert_ok(session.get("/user"), response.json)
@@ -118,9 +115,9 @@ class TestPassword:
     def test_new_password_ends_the_other_sessions_of_the_user(self, alice, bob, mailbox, database):
         laptop, phone, tablet = (alice.open_session() for _ in range(3))
         bobs = bob.open_session()
-        assert put(laptop, password=NEW).status_code == 200
+        assert put(laptop, password=NEW_PASSWORD).status_code == 200
         assert_error(alice.try_to_sign_in(PASSWORD), 401, "invalid_credentials")
-        assert alice.try_to_sign_in(NEW).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
         for ended in (phone, tablet):
             assert_error(ended.get("/user"), 401, "session_not_found")
             assert_error(ended.refresh(), 400, "refresh_token_not_found")
@@ -129,12 +126,12 @@ class TestPassword:
         assert database.count("sessions", "end_reason = 'password_changed'") == 2
         (letter,) = mailbox.messages()
         assert (letter.to, letter.subject) == (alice.email, "Your password was changed")
-        assert NEW not in letter.text
+        assert NEW_PASSWORD not in letter.text
 
     def test_user_without_a_password_sets_one(self, alice, session, database):
         database.run("UPDATE users SET password_hash = NULL")
-        assert put(session, password=NEW).status_code == 200
-        assert alice.try_to_sign_in(NEW).status_code == 200
+        assert put(session, password=NEW_PASSWORD).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
 
     @pytest.mark.usefixtures("unchanged")
     def test_weak_password_is_422(self, session):
@@ -148,8 +145,8 @@ class TestPassword:
     def test_current_password_or_a_failing_other_change_keeps_the_password(self, session, bob):
         details = "password: must differ from the current one"
         assert_error(put(session, password=PASSWORD), 422, "same_password", details=details)
-        assert_error(put(session, password=NEW, email=bob.email), 409, "email_exists")
-        refused = put(session, password=NEW, data={"x": "y" * 9000})
+        assert_error(put(session, password=NEW_PASSWORD, email=bob.email), 409, "email_exists")
+        refused = put(session, password=NEW_PASSWORD, data={"x": "y" * 9000})
         assert_error(refused, *TOO_LARGE, details=TOO_LARGE_DETAILS)
 
     @pytest.mark.usefixtures("unchanged")
@@ -159,7 +156,7 @@ class TestPassword:
         refusals = [{"email": bob.email}, {"data": {"x": "y" * 9000}}, {"remove": [str(uuid.uuid4())]}]
         for refusal in refusals:
             told = []
-            for password in (PASSWORD, NEW):
+            for password in (PASSWORD, NEW_PASSWORD):
                 before = hashes.count
                 response = put(session, password=password, **refusal)
                 told.append((response.status_code, response.json["error_code"], hashes.count - before))
@@ -168,11 +165,11 @@ class TestPassword:
     def test_one_of_two_concurrent_changes_wins_and_ends_the_other_session(self, app, alice, database):
         laptop, phone = (alice.open_session().on(app.test_client()) for _ in range(2))
         with database.locked("users", alice.id) as lock:
-            first = lock.start(lambda: put(laptop, password=NEW))
+            first = lock.start(lambda: put(laptop, password=NEW_PASSWORD))
             second = lock.start(lambda: put(phone, password="Second-Horse-1"))
         assert first.result().status_code == 200
         assert_error(second.result(), 401, "session_not_found")
-        assert alice.try_to_sign_in(NEW).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
         assert_error(alice.try_to_sign_in("Second-Horse-1"), 401, "invalid_credentials")
 
     @pytest.mark.parametrize(
@@ -190,7 +187,7 @@ class TestPassword:
         mine, stolen = (alice.open_session().on(app.test_client()) for _ in range(2))
         sent = {"method": method, "json": body, "headers": stolen.authorization}
         with database.locked("users", alice.id) as lock:
-            change = lock.start(lambda: put(mine, password=NEW))
+            change = lock.start(lambda: put(mine, password=NEW_PASSWORD))
             late = lock.start(lambda: stolen.client.open("/user", **sent))
         assert change.result().status_code == 200
         assert_error(late.result(), 401, "session_not_found")
@@ -223,7 +220,7 @@ class TestReauthentication:
     @pytest.mark.parametrize(
         ("act", "body", "age"),
         [
-            (put, {"password": NEW}, DAY),
+            (put, {"password": NEW_PASSWORD}, DAY),
             (put, EMAIL_CHANGE, 900),
             (put, PHONE_CHANGE, 900),
             (delete, {}, DAY),
@@ -234,20 +231,22 @@ class TestReauthentication:
         older(database, age)
         before = database.everything()
         assert_needed(act(session, **body))
-        refused = act(session, **body, current_password=WRONG)
+        refused = act(session, **body, current_password=WRONG_PASSWORD)
         msg, details = "The current password is wrong", "current_password: must be the user's password"
         assert_error(refused, 400, "current_password_invalid", msg, details)
         assert database.everything() == before
         assert act(session, **body, current_password=PASSWORD).status_code == 200
 
     @pytest.mark.parametrize(
-        ("change", "age"), [({"password": NEW}, DAY), (EMAIL_CHANGE, 900), (PHONE_CHANGE, 900)], ids=str
+        ("change", "age"),
+        [({"password": NEW_PASSWORD}, DAY), (EMAIL_CHANGE, 900), (PHONE_CHANGE, 900)],
+        ids=str,
     )
     def test_young_session_needs_no_reauthentication_and_ignores_a_wrong_one(
         self, session, database, change, age
     ):
         older(database, age - 10)
-        wrong = {"nonce": "123456", "current_password": WRONG}
+        wrong = {"nonce": "123456", "current_password": WRONG_PASSWORD}
         assert put(session, **change, **wrong).status_code == 200
 
     def test_both_passwords_are_hashed_with_one_admission(self, session, database, parts, monkeypatch):
@@ -255,7 +254,7 @@ class TestReauthentication:
         admission = threading.Semaphore(1)
         monkeypatch.setattr(parts.passwords, "_admission", admission)
         monkeypatch.setattr(admission, "release", lambda: None)
-        assert put(session, password=NEW, current_password=PASSWORD).status_code == 200
+        assert put(session, password=NEW_PASSWORD, current_password=PASSWORD).status_code == 200
 
     def test_metadata_and_the_current_email_need_no_reauthentication(self, alice, session, database):
         older(database, DAY)
@@ -272,9 +271,9 @@ class TestReauthentication:
 
     def test_setting_always_requires_reauthentication_of_each_session(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
-        assert_needed(put(session, password=NEW))
+        assert_needed(put(session, password=NEW_PASSWORD))
         assert_needed(delete(session))
-        assert put(session, password=NEW, current_password=PASSWORD).status_code == 200
+        assert put(session, password=NEW_PASSWORD, current_password=PASSWORD).status_code == 200
 
     def test_setting_never_requires_a_proof_for_addresses_alone(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())
@@ -282,7 +281,7 @@ class TestReauthentication:
         for change in (EMAIL_CHANGE, PHONE_CHANGE):
             assert_needed(put(session, **change))
             assert put(session, **change, current_password=PASSWORD).status_code == 200
-        assert put(session, password=NEW).status_code == 200
+        assert put(session, password=NEW_PASSWORD).status_code == 200
         assert delete(session).status_code == 200
 
     def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
@@ -295,7 +294,7 @@ class TestReauthentication:
     def test_user_without_a_password_cannot_reauthenticate_with_one(self, session, database):
         database.run("UPDATE users SET password_hash = NULL")
         older(database, DAY)
-        response = put(session, password=NEW, current_password=PASSWORD)
+        response = put(session, password=NEW_PASSWORD, current_password=PASSWORD)
         assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from auth.core import promises
 from sql import queries
-from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok, page_of
+from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, NO_ID, Like, assert_error, assert_ok, page_of
 from tests.support.cases import cases
 from tests.support.hooks import verified
 
@@ -13,7 +13,6 @@ URL = "https://192.0.1.1/hooks"
 A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
 AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
-NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def webhook(**changes):
@@ -78,14 +77,14 @@ class TestRegistering:
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):
         second: dict[str, Any] = {
-            "id": NOBODY[:-1] + "2",
+            "id": NO_ID[:-1] + "2",
             "url": URL,
             "description": None,
             "events": ALL,
             "secret": b"x",
         }
         insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' WHERE has_room_for_webhook(1)"
-        with database.locked("webhooks", NOBODY, insert) as lock:
+        with database.locked("webhooks", NO_ID, insert) as lock:
             created = lock.start(lambda: queries.create_webhook(parts.db, **second, most=1))
         assert created.result() is None
         assert database.count("webhooks") == 1
@@ -153,13 +152,13 @@ class TestDeleting:
 
 
 class TestIds:
-    @cases("id", [NOBODY, "nonsense", "7C4E0A52"])
+    @cases("id", [NO_ID, "nonsense", "7C4E0A52"])
     @cases(
         ("method", "path"),
         [
             *((method, "") for method in ("get", "put", "delete")),
             *(("get", "/deliveries"), ("post", "/test")),
-            ("post", f"/deliveries/{NOBODY}/redeliver"),
+            ("post", f"/deliveries/{NO_ID}/redeliver"),
         ],
     )
     def test_unknown_id_is_404(self, hooks, database, id, method, path):
@@ -231,8 +230,8 @@ class TestRedelivering:
         (waiting,) = hooks.deliveries(made)
         assert_error(redeliver(hooks, other, waiting["id"]), 404, "not_found")
         mail = "INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'email', 'signup', %(to)s)"
-        database.run(mail, id=NOBODY, to=made["id"])
-        assert_error(redeliver(hooks, made, NOBODY), 404, "not_found")
+        database.run(mail, id=NO_ID, to=made["id"])
+        assert_error(redeliver(hooks, made, NO_ID), 404, "not_found")
 
     def test_disabled_webhook_gets_nothing(self, hooks, target, database):
         made = hooks.register(target)
@@ -253,7 +252,7 @@ class TestTestEvents:
         assert verified(target.requests[0], made["secret"]) == {
             "event": "user.updated",
             "timestamp": A_TIMESTAMP,
-            "data": {"user": {"id": NOBODY, "email": "webhook-test@example.com"}},
+            "data": {"user": {"id": NO_ID, "email": "webhook-test@example.com"}},
         }
         assert_ok(hooks.ask("post", path, event="user.deleted"), delivery(event="user.deleted"))
         refused = hooks.ask("post", path, event="webhook.test")

@@ -17,7 +17,7 @@ from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
 from tests.support.tables import Rows
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
 HERE = Path(__file__).parent
 EXAMPLE = CHECKOUT / "examples" / "browser"
@@ -29,7 +29,6 @@ pytestmark = [
         reason="NOT TESTED: supabase-js in a browser. It needs Node.js and npm, then: make test-browser",
     ),
 ]
-DAVE = "dave@example.com"
 
 
 class Application(Handler, SimpleHTTPRequestHandler):

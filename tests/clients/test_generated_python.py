@@ -14,9 +14,8 @@ import pytest
 
 from tests.support.contract import OPENAPI, description, parts, resolved
 from tests.support.server import served
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
-EMAIL = "dave@example.com"
 NAME = "generated_client"
 
 
@@ -56,11 +55,11 @@ def test_generated_client_signs_a_user_up_in_and_out(generated, make_app, databa
     with served(make_app(AUTH_AUTOCONFIRM="true")) as server:
         url = f"http://127.0.0.1:{server.port}"
         anyone = modules["client"].Client(base_url=url)
-        new = models.Signup(email=EMAIL, password=PASSWORD)
+        new = models.Signup(email=DAVE, password=PASSWORD)
         created = api("sign_in.signup")(client=anyone, body=new)
         assert (type(created), type(created.id)) == (models.SignedUpUser, UUID)
 
-        password = models.PasswordGrant(email=EMAIL, password=PASSWORD)
+        password = models.PasswordGrant(email=DAVE, password=PASSWORD)
         get_tokens, grants = api("sign_in.token"), models.TokenGrantType
         tokens = get_tokens(client=anyone, body=password, grant_type=grants.PASSWORD)
         refresh = models.RefreshTokenGrant(tokens.refresh_token)
@@ -69,7 +68,7 @@ def test_generated_client_signs_a_user_up_in_and_out(generated, make_app, databa
 
         signed_in = modules["client"].AuthenticatedClient(base_url=url, token=refreshed.access_token)
         user = api("user.get_user")(client=signed_in)
-        assert (type(user), user.id, user.email, user.phone) == (models.User, created.id, EMAIL, None)
+        assert (type(user), user.id, user.email, user.phone) == (models.User, created.id, DAVE, None)
         assert (type(user.created_at), type(user.identities[0])) == (datetime, models.Identity)
 
         assert type(api("sessions.logout")(client=signed_in)) is models.Done

@@ -14,14 +14,12 @@ from supabase_auth.errors import AuthWeakPasswordError
 from supabase_auth.types import CreateOAuthClientParams, PageParams, UpdateOAuthClientParams
 
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.support.links import PHONE, SITE, press
+from tests.support.links import DIGITS, PHONE, SITE, press
 from tests.support.python_clients import HTTPX, refused
 from tests.support.server import at_once, served
-from tests.support.users import PASSWORD
+from tests.support.users import NEW_PASSWORD, PASSWORD
 
-DIGITS = PHONE.removeprefix("+")
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
-NEW = "Another-Horse-1"
 
 
 @pytest.fixture
@@ -121,8 +119,8 @@ class TestSignIn:
         auth.reset_password_for_email(DAVE["email"])
         code = outbox.last(DAVE["email"], "recovery").code
         auth.verify_otp({"type": "recovery", "email": DAVE["email"], "token": code})
-        auth.update_user({"password": NEW})
-        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW}).session
+        auth.update_user({"password": NEW_PASSWORD})
+        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW_PASSWORD}).session
 
     def test_oauth_url(self, auth, server):
         url = urlsplit(auth.sign_in_with_oauth({"provider": "google"}).url)
@@ -139,8 +137,8 @@ class TestSignIn:
 class TestUser:
     def test_metadata_and_password(self, dave, connect):
         assert dave.update_user({"data": {"name": "Dave"}}).user.user_metadata == {"name": "Dave"}
-        dave.update_user({"password": NEW})
-        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW}).session
+        dave.update_user({"password": NEW_PASSWORD})
+        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW_PASSWORD}).session
 
     @pytest.mark.parametrize(("channel", "new"), [("email", "new@example.com"), ("phone", DIGITS)])
     def test_address(self, dave, outbox, channel, new):
@@ -151,7 +149,7 @@ class TestUser:
 
     def test_reauthentication(self, dave, outbox):
         dave.reauthenticate()
-        dave.update_user({"password": NEW, "nonce": outbox.last(kind="reauthentication").code})
+        dave.update_user({"password": NEW_PASSWORD, "nonce": outbox.last(kind="reauthentication").code})
 
     def test_identities(self, dave):
         identities = dave.get_user_identities().identities

@@ -8,21 +8,18 @@ import pytest
 from auth.web.context import EXTENSION
 from tests.conftest import new_app
 from tests.support.fake_provider import FakeProvider
-from tests.support.links import PHONE
+from tests.support.links import DIGITS, PHONE
 from tests.support.processes import free_port
 from tests.support.python_clients import refused
 from tests.support.server import ServerClient, served
 from tests.support.user_agent import UserAgent
-from tests.support.users import PASSWORD
-
-EMAIL = "dave@example.com"
-DIGITS = PHONE.removeprefix("+")
+from tests.support.users import DAVE, PASSWORD
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[FakeProvider]:
     with FakeProvider("keycloak") as provider:
-        provider.person = {"sub": "dave-at-keycloak", "email": EMAIL, "email_verified": True}
+        provider.person = {"sub": "dave-at-keycloak", "email": DAVE, "email_verified": True}
         yield provider
 
 
@@ -65,21 +62,21 @@ class TestAnonymousUser:
         user_id = visitor.get_user().user.id
         with refused(422, "validation_failed"):
             visitor.update_user({"password": PASSWORD})
-        assert visitor.update_user({"email": EMAIL}).user.new_email == EMAIL
-        code = outbox.last(EMAIL, "email_change").code
-        verified = visitor.verify_otp({"type": "email_change", "email": EMAIL, "token": code})
+        assert visitor.update_user({"email": DAVE}).user.new_email == DAVE
+        code = outbox.last(DAVE, "email_change").code
+        verified = visitor.verify_otp({"type": "email_change", "email": DAVE, "token": code})
         assert (verified.user.id, verified.user.is_anonymous) == (user_id, False)
         visitor.update_user({"password": PASSWORD})
         other = connect(of=service).auth
-        assert other.sign_in_with_password({"email": EMAIL, "password": PASSWORD}).user.id == user_id
+        assert other.sign_in_with_password({"email": DAVE, "password": PASSWORD}).user.id == user_id
 
     def test_user_becomes_permanent_by_a_link_that_does_not_sign_in(self, visitor, connect, service, outbox):
-        visitor.update_user({"email": EMAIL})
-        link = {"type": "email_change", "token_hash": outbox.last(EMAIL, "email_change").token}
+        visitor.update_user({"email": DAVE})
+        link = {"type": "email_change", "token_hash": outbox.last(DAVE, "email_change").token}
         stranger = connect(of=service).auth
         response = stranger.verify_otp(link)
         assert (response.user, response.session, stranger.get_session()) == (None, None, None)
-        assert visitor.refresh_session().user.email == EMAIL
+        assert visitor.refresh_session().user.email == DAVE
         assert visitor.get_claims()["claims"]["is_anonymous"] is False
 
     def test_becomes_permanent_by_a_phone(self, visitor, outbox):
@@ -94,7 +91,7 @@ class TestAnonymousUser:
         browser.visit(visitor.link_identity({"provider": "keycloak"}).url)
         browser.submit()
         user = visitor.refresh_session().user
-        assert (user.id, user.email, user.is_anonymous) == (user_id, EMAIL, False)
+        assert (user.id, user.email, user.is_anonymous) == (user_id, DAVE, False)
         identities = visitor.get_user_identities().identities
         assert [identity.provider for identity in identities] == ["keycloak", "email"]
 
@@ -102,7 +99,7 @@ class TestAnonymousUser:
 class TestIdToken:
     def test_signs_in(self, auth, provider):
         response = auth.sign_in_with_id_token({"provider": "keycloak", "token": provider.id_token()})
-        assert (response.user.email, response.session.user.app_metadata["provider"]) == (EMAIL, "keycloak")
+        assert (response.user.email, response.session.user.app_metadata["provider"]) == (DAVE, "keycloak")
         assert auth.get_user().user.id == response.user.id
 
     def test_works_once(self, auth, provider):

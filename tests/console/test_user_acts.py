@@ -102,7 +102,9 @@ DONE = [
     ),
     Done(
         *("delete", {}, "Deletes 1 user with 1 identity, 1 session, 0 factors, and their metadata."),
-        *("User deleted. This user was deleted.", ["user_deleted"], ["user.deleted"], "false", True),
+        *("User deleted. This user was deleted.", ["user_deleted"], ["user.deleted"]),
+        "false",
+        True,
     ),
 ]
 

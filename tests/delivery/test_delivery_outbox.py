@@ -10,11 +10,11 @@ from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import ConsoleSender, Refused, TryLater
 from tests.conftest import secret
+from tests.support.answers import DAY
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
-DAY = 86_400
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 
 

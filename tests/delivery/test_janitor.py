@@ -9,6 +9,7 @@ import pytest
 from auth.core.settings.constants import PROMISED
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
+from tests.support.answers import DAY
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.openid import allow, insert_public_client
@@ -16,7 +17,6 @@ from tests.support.processes import wait_until
 from tests.support.query_plans import STATEMENTS, analyze, plan_of
 from tests.support.users import PASSWORD
 
-DAY = 86_400
 REMOVALS = [remove.__name__ for remove in janitor.REMOVALS]
 MANY = 8_000
 DAVE = "'11111111-1111-1111-1111-111111111111'::uuid"

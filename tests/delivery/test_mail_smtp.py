@@ -21,8 +21,8 @@ from tests.support.smtp_server import (
     MailServer,
     sender,
 )
+from tests.support.users import ALICE
 
-ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
 # Short timeouts for tests.
 IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}

@@ -24,6 +24,7 @@ from auth.delivery.rendering import CannotRender, Templates
 from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN
+from tests.support.users import ALICE
 
 BASE, SITE = "https://auth.example.com", "https://app.example.com"
 
@@ -42,7 +43,6 @@ ENGLISH = CATALOGUES["en"]
 NOW = datetime(2026, 5, 6, 7, 8, 9, tzinfo=UTC)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SECRETS = {"token": TOKEN, "code": CODE}
-ALICE = "alice@example.com"
 AT_0708 = "May 6, 2026, 07:08 UTC"
 
 WITH_UNDO = (

@@ -9,7 +9,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, hand_in, later, type_in
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, session_of
+from tests.support.users import DAVE, NEW_EMAIL, PASSWORD, session_of
 
 NETWORK, ELSEWHERE, THIRD = (
     {"REMOTE_ADDR": address} for address in ("198.51.100.1", "203.0.113.1", "192.0.2.1")
@@ -22,7 +22,6 @@ LIMITS = {
     "AUTH_RATE_LIMIT_VERIFY": "100000 per minute",
     "AUTH_RATE_LIMIT_SIGNUP": "100000 per minute",
 }
-DAVE, NEW = "dave@example.com", "new@example.com"
 
 
 @pytest.fixture
@@ -163,12 +162,12 @@ class TestLongerLimits:
     def test_one_network_cannot_exhaust_the_limit(self, client, session, outbox):
         for _ in range(22):
             ask(client, place=ELSEWHERE)
-            ask(client, NEW, place=ELSEWHERE, create_user=False)
+            ask(client, NEW_EMAIL, place=ELSEWHERE, create_user=False)
         assert len(outbox.sent()) == 1
         ask(client)
         assert len(outbox.sent()) == 2
         assert_signs_in(client, "magiclink", outbox.last().token)
-        assert change(session, email=NEW).status_code == 200
+        assert change(session, email=NEW_EMAIL).status_code == 200
 
 
 def places(count, start=0):
@@ -291,12 +290,12 @@ class TestTotals:
         set_counts(database, **{"mail_tenth 198.51.100.1": 1000})
         assert invite(DAVE).status_code == 200
         set_counts(database, mail=1000)
-        assert_error(invite(NEW), 429, "over_email_send_rate_limit")
+        assert_error(invite(NEW_EMAIL), 429, "over_email_send_rate_limit")
         assert database.count("users") == 1
 
     def test_new_address_of_a_user_is_503_at_the_total_and_changes_nothing(self, session, outbox, database):
         set_counts(database, mail=1000, sms=200)
-        for body in ({"email": NEW}, {"phone": PHONE}):
+        for body in ({"email": NEW_EMAIL}, {"phone": PHONE}):
             assert_unavailable(change(session, **body))
         assert (session.get("/user").json["new_email"], outbox.sent()) == (None, [])
 
@@ -352,7 +351,7 @@ class TestSignedInUsers:
     def test_second_change_to_an_address_within_a_minute_is_429_and_changes_nothing(
         self, session, outbox, database, channel
     ):
-        body, other = {"email": NEW}, {"phone": PHONE}
+        body, other = {"email": NEW_EMAIL}, {"phone": PHONE}
         if channel == "sms":
             body, other = other, body
         assert change(session, **body).status_code == 200
@@ -367,12 +366,12 @@ class TestSignedInUsers:
     def test_requests_of_strangers_count_for_their_network_and_refused_changes_for_none(
         self, client, session, bob, outbox
     ):
-        ask(client, NEW, place=ELSEWHERE, create_user=False)
-        assert change(session, email=NEW).status_code == 200
+        ask(client, NEW_EMAIL, place=ELSEWHERE, create_user=False)
+        assert change(session, email=NEW_EMAIL).status_code == 200
         for _ in range(3):
             assert_error(change(session, email=bob.email), 409, "email_exists")
         ask(client, bob.email)
-        assert outbox.kinds() == [("email_change", NEW), ("magiclink", bob.email)]
+        assert outbox.kinds() == [("email_change", NEW_EMAIL), ("magiclink", bob.email)]
 
     def test_sixth_change_of_address_within_an_hour_is_429(self, session):
         for number in range(5):
@@ -386,7 +385,7 @@ class TestSignedInUsers:
         ask_from_networks(client, 25)
         before = len(outbox.sent())
         assert change(session, password="Another-Horse-1").status_code == 200
-        for type, address in (("phone_change", PHONE), ("email_change", NEW)):
+        for type, address in (("phone_change", PHONE), ("email_change", NEW_EMAIL)):
             assert change(session, **{type.removesuffix("_change"): address}).status_code == 200
             assert type_in(client, type, address, outbox.last(address).code).status_code == 200
         notices = [kind for kind, to in outbox.kinds()[before:] if to == alice.email]

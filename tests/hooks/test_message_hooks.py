@@ -11,10 +11,9 @@ from tests.support.deliverers import deliver_due
 from tests.support.hooks import verified
 from tests.support.links import OTHER_PHONE, PHONE, follow, type_in
 from tests.support.outbox import CODE, TOKEN, Outbox
-from tests.support.users import PASSWORD, session_of, sign_in
+from tests.support.users import DAVE, PASSWORD, session_of, sign_in
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
-DAVE = "dave@example.com"
 
 
 @pytest.fixture

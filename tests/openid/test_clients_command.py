@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import A_CLIENT_SECRET, A_UUID, oauth_client
+from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
 GRAFANA = "https://grafana.example.com/login/generic_oauth"
 ENDPOINTS = {
     "issuer": "http://localhost:8000",
@@ -181,6 +180,6 @@ class TestOthers:
     @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["secret"]])
     def test_unknown_client_exits_with_3(self, app, arguments):
         command, *options = arguments
-        result = run_command(app, "clients", command, NOBODY, *options)
+        result = run_command(app, "clients", command, NO_ID, *options)
         assert (result.exit_code, result.output) == (3, "Error: OAuth client not found\n")
         assert run_command(app, "clients", command, "grafana", *options).exit_code == 2

@@ -17,8 +17,8 @@ from tests.support.openid import (
     make_client,
     tokens_of,
 )
+from tests.support.users import NEW_PASSWORD
 
-NEW = "Another-Horse-1"
 GRANTS = "/user/oauth/grants"
 
 
@@ -124,7 +124,7 @@ class TestNotice:
 
 # What ends the access of an application, done by the user in a session or by an administrator.
 ENDS = {
-    "password change": lambda session, admin: session.put("/user", json={"password": NEW}),
+    "password change": lambda session, admin: session.put("/user", json={"password": NEW_PASSWORD}),
     "global log-out": lambda session, admin: session.post("/logout?scope=global"),
     "other log-out": lambda session, admin: session.post("/logout?scope=others"),
     "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
@@ -179,13 +179,13 @@ class TestEnd:
         url = client.get(authorize_path(grafana.id, redirect_uri=REDIRECT_URI)).location
         request = f"/oauth/authorizations/{url.partition('authorization_id=')[2]}"
         assert session.get(request).status_code == 200
-        assert session.put("/user", json={"password": NEW}).status_code == 200
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
         assert session.get(request).status_code == 200
 
     def test_first_proof_of_an_address_removes_what_a_stranger_allowed(
         self, client, grafana, database, outbox
     ):
-        client.post("/signup", json={"email": "dave@example.com", "password": NEW})
+        client.post("/signup", json={"email": "dave@example.com", "password": NEW_PASSWORD})
         owner = database.value("SELECT id::text FROM users WHERE email = 'dave@example.com'")
         allow(database, owner, grafana)
         assert follow(client, "signup", outbox.last("dave@example.com").token).status_code == 303

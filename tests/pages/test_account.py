@@ -14,9 +14,8 @@ from tests.support.factors import set_up
 from tests.support.links import PHONE, SITE
 from tests.support.openid import allow, insert_public_client
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD
+from tests.support.users import NEW_EMAIL, PASSWORD
 
-NEW = "new@example.com"
 LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes'"
 
 
@@ -60,9 +59,9 @@ class TestItems:
     def test_email_is_changed_by_the_code_and_the_session_stays(self, visitor, outbox, bob, database):
         visitor.visit("/account/email")
         assert "This email belongs to another account." in visitor.submit(email=bob.email).text
-        visitor.submit(email=NEW)
-        assert visitor.submit(code=outbox.last(NEW).code).url == f"{SITE}/account?done=email"
-        assert NEW in visitor.page.text
+        visitor.submit(email=NEW_EMAIL)
+        assert visitor.submit(code=outbox.last(NEW_EMAIL).code).url == f"{SITE}/account?done=email"
+        assert NEW_EMAIL in visitor.page.text
         assert database.count("users", "email = 'new@example.com'") == 1
 
     @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ class TestProof:
     @pytest.mark.parametrize(
         ("path", "fields", "said"),
         [
-            ("email", {"email": NEW}, NEW),
+            ("email", {"email": NEW_EMAIL}, NEW_EMAIL),
             ("two-step", {}, "<svg"),
             ("api-keys", {"name": "CI"}, "lk_"),
             ("delete", {"confirmed": "yes"}, "Your account has been deleted"),

@@ -7,10 +7,8 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.links import PHONE, SITE, counted, hand_in, later, type_in
 from tests.support.pages import Visitor, words
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import DAVE, MALLORYS_PASSWORD, NEW_EMAIL, PASSWORD, sign_in
 
-DAVE, NEW = "dave@example.com", "new@example.com"
-MALLORYS = "Mallorys-Horse-1"
 WRONG = "This code is wrong, no longer valid, or was requested in another browser."
 # For each page that asks for a code: the form's action, the type of verification, and where its code leads.
 PAGES = {
@@ -202,7 +200,7 @@ class TestAccount:
         """Two browsers of Alice."""
         return [Visitor(app).signed_in_as(alice) for _ in range(2)]
 
-    @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
+    @pytest.mark.parametrize(("kind", "address"), [("email", NEW_EMAIL), ("phone", PHONE)])
     def test_new_address_is_confirmed_where_it_was_asked_for(
         self, signed_in, client, outbox, database, kind, address
     ):
@@ -246,7 +244,7 @@ class TestTwoSignUps:
     ):
         mallory, kind = Visitor(app), "phone" if address == PHONE else "email"
         codes = {}
-        for person, password in [(visitor, PASSWORD), (mallory, MALLORYS)][::order]:
+        for person, password in [(visitor, PASSWORD), (mallory, MALLORYS_PASSWORD)][::order]:
             codes[id(person)] = ask(person, "sign-up", address, password).code
         code, others = codes[id(visitor)], codes[id(mallory)]
         assert WRONG in words(visitor.press("sign-up/verify", code=others))
@@ -254,12 +252,14 @@ class TestTwoSignUps:
             visitor.press("sign-up/code")
             code = outbox.last(address).code
         elif way == "code of the API":
-            client.post("/signup", json={kind: address, "password": MALLORYS, "data": {"name": "Mallory"}})
+            client.post(
+                "/signup", json={kind: address, "password": MALLORYS_PASSWORD, "data": {"name": "Mallory"}}
+            )
             code = outbox.last(address).code
         assert visitor.press("sign-up/verify", code=code).url == f"{SITE}/new-password"
         assert database.one("SELECT password_hash, user_metadata FROM users") == (None, {})
         visitor.submit(password="Fresh-Horse-2")
-        passwords = {"Fresh-Horse-2": 200, PASSWORD: 401, MALLORYS: 401}
+        passwords = {"Fresh-Horse-2": 200, PASSWORD: 401, MALLORYS_PASSWORD: 401}
         for password, status in passwords.items():
             body = {kind: address, "password": password}
             assert client.post("/token?grant_type=password", json=body).status_code == status
@@ -268,7 +268,7 @@ class TestTwoSignUps:
 
     def test_resent_link_leads_to_a_new_password(self, app, visitor, outbox, ask):
         ask(visitor, "sign-up", DAVE)
-        ask(Visitor(app), "sign-up", DAVE, MALLORYS)
+        ask(Visitor(app), "sign-up", DAVE, MALLORYS_PASSWORD)
         visitor.press("sign-up/code")
         sent = outbox.last(DAVE)
         visitor.visit(f"/verify?type=signup&token={sent.token}&redirect_to={sent.variables['redirect_to']}")
@@ -276,7 +276,7 @@ class TestTwoSignUps:
 
     def test_page_of_a_link_confirms_its_own_password(self, app, visitor, client, outbox, ask):
         ask(visitor, "sign-up", DAVE)
-        ask(Visitor(app), "sign-up", DAVE, MALLORYS)
+        ask(Visitor(app), "sign-up", DAVE, MALLORYS_PASSWORD)
         sent = outbox.sent(DAVE)[0]
         visitor.visit(f"/verify?type=signup&token={sent.token}&redirect_to={sent.variables['redirect_to']}")
         assert visitor.press("verify").url == f"{SITE}/account"

@@ -9,10 +9,9 @@ from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
 from tests.support.links import CHALLENGE, PHONE, SITE, later, path
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
 AWAY = "available right now. Try again shortly."
-DAVE = "dave@example.com"
 KNOWN = {"password": PASSWORD}
 
 

@@ -19,12 +19,10 @@ from tests.support.links import Outbox, path
 from tests.support.local_server import Handler, LocalServer
 from tests.support.openid import authorize_path, grant, insert_client
 from tests.support.tables import Rows
-from tests.support.users import PASSWORD, Person
+from tests.support.users import ALICE, DAVE, PASSWORD, Person
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
-
-ALICE, DAVE = "alice@example.com", "dave@example.com"
 
 
 class Broker(LocalServer):

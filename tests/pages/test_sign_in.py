@@ -8,11 +8,10 @@ import pytest
 from tests.support.cases import cases
 from tests.support.links import CHALLENGE, PHONE, SITE, VERIFIER, later, press
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD, WRONG_PASSWORD
 
 APPLICATION = "https://app.example.com/signed-in"
 WITH_APPLICATION = urlencode({"redirect_to": APPLICATION, "code_challenge": CHALLENGE})
-DAVE, WRONG = "dave@example.com", "Wrong-Horse-1"
 TYPED = "+49 (170) 123-4567"
 
 
@@ -65,11 +64,11 @@ class TestPassword:
     )
     def test_wrong_password_is_refused_and_recorded(self, visitor, alice, database, typed, said):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-        page = sign_in(visitor, typed, WRONG)
+        page = sign_in(visitor, typed, WRONG_PASSWORD)
         assert (page.status, said in page.text) == (403, True)
         assert f'value="{typed}"' in page.text
         assert 'aria-invalid="true"' in page.text
-        assert WRONG not in page.text
+        assert WRONG_PASSWORD not in page.text
         assert visitor.session_cookie is None
         row = database.one("SELECT action, reason, user_id FROM audit_log WHERE reason IS NOT NULL")
         assert row == ("sign_in_refused", "invalid_credentials", alice.id)
@@ -86,7 +85,7 @@ class TestPassword:
         self, visitor, app, outbox, database, address, typed, said
     ):
         app.test_client().post("/signup", json={"password": PASSWORD} | address)
-        assert "sign-up/code" not in sign_in(visitor, typed, WRONG, WITH_APPLICATION).text
+        assert "sign-up/code" not in sign_in(visitor, typed, WRONG_PASSWORD, WITH_APPLICATION).text
         page = visitor.submit(email=typed, password=PASSWORD)
         assert (page.status, said in page.text) == (403, True)
         later(database, mins=2)

@@ -8,9 +8,9 @@ import pytest
 from tests.support.cases import cases
 from tests.support.links import CHALLENGE, PHONE, SITE, later, path
 from tests.support.pages import Visitor, words
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
-DAVE, NEW = "dave@example.com", "Fresh-Horse-2"
+NEW = "Fresh-Horse-2"
 TYPED = "+49 (170) 123-4567"
 # What Dave types, where it is sent, and what the page says.
 CHANNELS = pytest.mark.parametrize(

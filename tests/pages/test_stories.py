@@ -9,12 +9,12 @@ from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
 from tests.support.http_target import HttpTarget
 from tests.support.links import CHALLENGE, VERIFIER
-from tests.support.users import PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-DAVE, NEW_PASSWORD = "dave@example.com", "Fresh-Horse-2"
+NEW_PASSWORD = "Fresh-Horse-2"
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,9 @@ from tests.support.links import (
 )
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, session_of, sign_in
+from tests.support.users import DAVE, NEW_EMAIL, PASSWORD, session_of, sign_in
 
-DAVE, NOBODY, NEW = "dave@example.com", "nobody@example.com", "new@example.com"
+NOBODY = "nobody@example.com"
 APP, NATIVE = "https://app.example.com/in", "myapp://callback"
 TO_APP = urlencode({"redirect_to": APP, "code_challenge": CHALLENGE})
 # For each page that asks for a link: the form's action, and the type of the link.
@@ -212,7 +212,7 @@ class TestSignUp:
         assert [method["method"] for method in session.claims["amr"]] == ["password"]
         assert database.count("audit_log", "action = 'signed_in'") == 2
         # Nobody has shown to know the password now.
-        changed = session.put("/user", json={"email": NEW})
+        changed = session.put("/user", json={"email": NEW_EMAIL})
         assert (changed.status_code, changed.json["error_code"]) == (400, "reauthentication_needed")
         assert desktop.visit("/account/email").url == f"{SITE}/account/confirm?next=email"
         assert desktop.submit(current_password=PASSWORD).url == f"{SITE}/account/email"
@@ -321,9 +321,9 @@ class TestSignUp:
 def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, alice, outbox, database, way):
     desktop.signed_in_as(alice)
     desktop.visit("/account/email")
-    desktop.submit(email=NEW)
+    desktop.submit(email=NEW_EMAIL)
     assert NOT_OPENED in words(desktop.press("account/email/waiting"))
-    sent = outbox.last(NEW)
+    sent = outbox.last(NEW_EMAIL)
     reader = desktop if way == "link opened here" else phone
     waiting, known = desktop.page, desktop.session_cookie
     confirm(reader, link_of(sent))
@@ -333,7 +333,7 @@ def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, 
     assert "Return to the window where you changed it." in words(phone.page)
     assert phone.session_cookie is None
     desktop.page = waiting
-    assert _told(desktop, "/account/email/waiting/state", email=NEW) is True
+    assert _told(desktop, "/account/email/waiting/state", email=NEW_EMAIL) is True
     if way == "code":
         desktop.press("account/email/verify", code=sent.code)
     else:

@@ -8,13 +8,12 @@ import psycopg2
 import pytest
 
 from sql import Database, InvalidStatement, load_statements, queries
-from tests.support.answers import assert_error
+from tests.support.answers import NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.server import at_once
 from tests.support.timeouts import SERVICE_TIMEOUTS
 from tests.support.users import PASSWORD, session_of, sign_in
 
-NO_ID = "00000000-0000-0000-0000-000000000000"
 GOOD = """-- name: add(left integer, right integer)
 -- Adds two numbers.
 SELECT :left + :right AS sum;

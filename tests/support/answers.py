@@ -37,6 +37,14 @@ A_SENTENCE = Like("a sentence", r".*\S+ \S+.*")
 
 
 ANYTHING = mock.ANY
+INVALID = (400, "validation_failed")
+NEEDED = (400, "reauthentication_needed")
+LOW = (403, "insufficient_aal")
+WRONG_CODE = (422, "mfa_verification_failed")
+# The id of nothing.
+NO_ID = "00000000-0000-0000-0000-000000000000"
+DAY = 86_400
+DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
 
 
 def assert_error(

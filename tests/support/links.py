@@ -19,6 +19,7 @@ from tests.support.users import PASSWORD, Session, register, session_of
 
 SITE = "http://localhost:8000"
 PHONE = "+491701234567"
+DIGITS = PHONE.removeprefix("+")
 OTHER_PHONE = "+491707654321"
 # The whole response to a request for a message.
 ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}

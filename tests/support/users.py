@@ -17,7 +17,10 @@ from auth.web.context import EXTENSION, Latchkey
 from sql import queries
 from tests.support.server import Methods
 
-PASSWORD = "Correct-Horse-1"
+PASSWORD, NEW_PASSWORD, WRONG_PASSWORD = "Correct-Horse-1", "Another-Horse-1", "Wrong-Horse-1"
+# Alice has signed up, Dave has not, and Mallory attacks.
+ALICE, DAVE, MALLORY = "alice@example.com", "dave@example.com", "mallory@evil.example"
+NEW_EMAIL, MALLORYS_PASSWORD = "new@example.com", "Mallorys-Horse-1"
 # 8 KiB as JSON, the most that a user may have of each kind. Random, or a cookie would be compressed.
 LARGEST_METADATA = {"x": "".join(random.Random(0).choices(ascii_letters, k=8192 - len('{"x": ""}')))}
 # Hashes of it by their cost.

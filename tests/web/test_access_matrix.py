@@ -12,16 +12,13 @@ import pytest
 
 from auth.web.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
-from tests.support.answers import ANYTHING, assert_error
+from tests.support.answers import ANYTHING, NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.contract import console_routes, page_routes
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in
 from tests.test_contract import OPERATIONS, SCHEMES, STATIC
-
-NO_ID = "00000000-0000-0000-0000-000000000000"
-
 
 # The codes of a credential that is not let in. A route may refuse others: an empty body, or an unknown id.
 REFUSALS = {"no_authorization", "bad_jwt", "session_not_found", "not_admin", "insufficient_permissions"}

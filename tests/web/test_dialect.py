@@ -13,6 +13,7 @@ from tests.support.answers import (
     A_UUID,
     AN_ACCESS_TOKEN,
     ANYTHING,
+    DIALECT,
     assert_error,
     assert_ok,
     identity,
@@ -20,13 +21,11 @@ from tests.support.answers import (
 )
 from tests.support.cases import cases
 from tests.support.contract import resolved
-from tests.support.links import PHONE, SITE
+from tests.support.links import DIGITS, PHONE, SITE
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, register
 from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
 
-DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
-DIGITS = PHONE.removeprefix("+")
 SETTINGS = ("external", "mailer_autoconfirm", "phone_autoconfirm", "sms_provider", "saml_enabled")
 HEALTH = ("name", "description")
 MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}

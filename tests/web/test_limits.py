@@ -8,14 +8,12 @@ import pytest
 from auth.core.settings import SettingsError
 from auth.web.context import EXTENSION
 from tests.conftest import new_app
-from tests.support.answers import assert_error
+from tests.support.answers import NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
-from tests.support.users import PASSWORD, issue_token, refresh, session_of, sign_in
+from tests.support.users import PASSWORD, WRONG_PASSWORD, issue_token, refresh, session_of, sign_in
 
-WRONG = "Wrong-Horse-1"
-NO_ID = "00000000-0000-0000-0000-000000000000"
 TOO_MANY = "Too many requests; try again later"
 NAMES = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 Ask = Callable[..., Any]
@@ -383,7 +381,11 @@ class TestRateLimitHeaders:
     def test_headers_show_the_tightest_limit(self, limited, alice):
         client = limited(LOGIN="30 per 5 minutes", LOGIN_FAILURES="3 per 15 minutes")
         assert limits(sign_in(client, alice.email)) == (30, 29)
-        assert [limits(sign_in(client, alice.email, WRONG)) for _ in range(3)] == [(3, 2), (3, 1), (3, 0)]
+        assert [limits(sign_in(client, alice.email, WRONG_PASSWORD)) for _ in range(3)] == [
+            (3, 2),
+            (3, 1),
+            (3, 0),
+        ]
 
     def test_one_of_several_limits_is_shown_as_a_whole(self, limited, alice):
         client = limited(
@@ -399,7 +401,7 @@ class TestRateLimitHeaders:
             200: sign_in(client, alice.email),
             201: client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}),
             400: client.post("/token?grant_type=password", json={}),
-            401: sign_in(client, alice.email, WRONG),
+            401: sign_in(client, alice.email, WRONG_PASSWORD),
             403: client.post("/login-admin", json={"email": alice.email, "password": PASSWORD}),
             422: client.post("/signup", json={"email": "erin@example.com", "password": "x"}),
         }
@@ -485,7 +487,7 @@ class TestLimitsDisabled:
     def test_failed_passwords_and_messages_are_not_counted(self, client, alice, service_role, database):
         invitation = {"json": {"email": "dave@example.com"}, "headers": service_role}
         for _ in range(15):
-            assert_error(sign_in(client, alice.email, WRONG), 401, "invalid_credentials")
+            assert_error(sign_in(client, alice.email, WRONG_PASSWORD), 401, "invalid_credentials")
             assert client.post("/recover", json={"email": alice.email}).status_code == 200
             assert client.post("/admin/invite", **invitation).status_code == 200
         assert alice.try_to_sign_in().status_code == 200
@@ -521,7 +523,7 @@ def test_other_storage_counts_requests_and_the_database_failed_passwords(
     with redis_server.client() as redis:
         redis.flushall()
         client = storing("memory://" if storage == "memory" else redis_server.url)
-        assert limits(sign_in(client, alice.email, WRONG)) == (2, 1)
+        assert limits(sign_in(client, alice.email, WRONG_PASSWORD)) == (2, 1)
         assert limits(ask(client, "POST", "/login-admin")) == (2, 0)
         assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
         assert (database.count("request_counts"), database.count("failure_counts")) == (0, 4)

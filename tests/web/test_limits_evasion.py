@@ -9,9 +9,8 @@ from tests.support.cases import cases
 from tests.support.raw_http import ask, exchange
 from tests.support.server import at_once, until_served
 from tests.support.services import HOME, OFFICE, at
-from tests.support.users import PASSWORD, register, sign_in
+from tests.support.users import PASSWORD, WRONG_PASSWORD, register, sign_in
 
-WRONG = "Wrong-Horse-1"
 LOG_IN = "/token?grant_type=password"
 CLIENT_HEADERS = (
     "X-Forwarded-For X-Real-IP Forwarded X-Client-IP X-Cluster-Client-IP X-Originating-IP X-Remote-IP"
@@ -114,7 +113,7 @@ class TestAddressesOfOneNetwork:
             assert with_headers(client, [{"X-Forwarded-For": address}] * 4) == THREE[:4]
 
     def test_failed_passwords_count_by_network(self, limited_failures, alice):
-        body = {"email": alice.email, "password": WRONG}
+        body = {"email": alice.email, "password": WRONG_PASSWORD}
         addresses = ["2001:db8::1", "2001:db8::2", "2001:0db8::3", "2001:db8::4"]
         answers = statuses(lambda address: limited_failures.post(LOG_IN, json=body, **at(address)), addresses)
         assert answers == THREE_WRONG[:4]
@@ -140,7 +139,7 @@ class TestSpellingsOfAUser:
         ],
     )
     def test_spellings_of_an_address_count_together(self, limited_failures, database, field, spellings):
-        bodies = [{field: spelling, "password": WRONG} for spelling in spellings]
+        bodies = [{field: spelling, "password": WRONG_PASSWORD} for spelling in spellings]
         answers = statuses(lambda body: limited_failures.post(LOG_IN, json=body), bodies)
         assert answers == THREE_WRONG[:4]
         assert database.count("failure_counts", "key LIKE 'account %%'") == 1
@@ -189,7 +188,7 @@ class TestSpellingsOfARoute:
             "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/sign_in_with_password/20/5/minute', 20, now() + interval '5 minutes')"
             " ON CONFLICT DO NOTHING"
         )
-        reply = ask(limited_server.port, target, "POST", {"email": alice.email, "password": WRONG})
+        reply = ask(limited_server.port, target, "POST", {"email": alice.email, "password": WRONG_PASSWORD})
         assert (reply.status, reply.json["error_code"]) in (
             (429, "over_request_rate_limit"),
             (404, "not_found"),
@@ -212,7 +211,9 @@ class TestWaysOfSending:
 
     def test_concurrent_failed_passwords_at_two_workers_count(self, limited_server, alice):
         # A network is allowed 20 log-ins, of which 10 may fail.
-        answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
+        answers = at_once(
+            20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG_PASSWORD))
+        )
         assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 10
 
     def test_pipelined_requests_count(self, limited_server):
@@ -233,7 +234,7 @@ class TestManyPasswords:
         client, answers = limited_failures, []
         body = {"email": alice.email, "password": PASSWORD}
         for number in range(5):
-            answers.append(sign_in(client, alice.email, WRONG).status_code)
+            answers.append(sign_in(client, alice.email, WRONG_PASSWORD).status_code)
             assert sign_in(client, mallory.email).status_code == 200
             assert client.post(LOG_IN, json=body, **at(OFFICE)).status_code == 200
             assert number > 1 or sign_in(client, alice.email).status_code == 200
@@ -246,4 +247,4 @@ class TestManyPasswords:
     def test_one_password_for_many_users_is_limited_by_network(self, limited, client, service_role):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
         spraying = limited()
-        assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == THREE_WRONG
+        assert statuses(lambda person: sign_in(spraying, person.email, WRONG_PASSWORD), people) == THREE_WRONG

@@ -16,10 +16,7 @@ from tests.support.cases import cases
 from tests.support.processes import wait_until
 from tests.support.raw_http import HOST, exchange
 from tests.support.services import HOME, at
-from tests.support.users import PASSWORD, refresh, session_of, sign_in
-
-WRONG = "Wrong-Horse-1"
-NEW = "Another-Horse-1"
+from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, refresh, session_of, sign_in
 
 
 @pytest.fixture
@@ -66,9 +63,9 @@ class TestRequestEvent:
 
     def test_event_names_the_route_and_not_the_path(self, events, alice, service_role):
         client, logged = events()
-        client.get(f"/admin/users/{alice.id}?x={WRONG}", headers=service_role)
+        client.get(f"/admin/users/{alice.id}?x={WRONG_PASSWORD}", headers=service_role)
         client.get(f"/auth/v1/admin/users/{alice.id}", headers=service_role)
-        client.get(f"/verify?type=signup&token={WRONG}")
+        client.get(f"/verify?type=signup&token={WRONG_PASSWORD}")
         of_user = "/admin/users/<user_id>"
         assert [event["route"] for event in logged()] == [of_user, of_user, "/verify"]
 
@@ -89,7 +86,7 @@ class TestRequestEvent:
         ("method", "path", "status", "route"),
         [
             ("GET", "/nothing", 404, None),
-            ("GET", f"/{WRONG}", 404, None),
+            ("GET", f"/{WRONG_PASSWORD}", 404, None),
             ("PUT", "/token", 405, None),
             ("POST", "/token", 415, "/token"),
             ("GET", "/user", 401, "/user"),
@@ -172,7 +169,7 @@ def test_requests_are_served_when_the_log_cannot_be_written(make_app, alice, mon
         client = make_app(AUTH_LOG_LEVEL="info").test_client()
         assert client.get("/settings").status_code == 200
         assert sign_in(client, alice.email).status_code == 200
-        assert_error(sign_in(client, alice.email, WRONG), 401, "invalid_credentials")
+        assert_error(sign_in(client, alice.email, WRONG_PASSWORD), 401, "invalid_credentials")
 
 
 def secrets_of(app: Any) -> list[str]:
@@ -186,7 +183,7 @@ def test_no_secret_is_logged_at_level_debug(
 ):
     """Sends every secret where it belongs, and where it does not."""
     service, logged = running_service, len(running_service.text())
-    secrets = [PASSWORD, WRONG, NEW, *secrets_of(app)]
+    secrets = [PASSWORD, WRONG_PASSWORD, NEW_PASSWORD, *secrets_of(app)]
 
     def keep(response: Any) -> Any:
         body = response.json if response.mimetype == "application/json" else {}
@@ -209,7 +206,7 @@ def test_no_secret_is_logged_at_level_debug(
     sent = keep_sent("dave@example.com")
     keep(server.get(f"/verify?type=signup&token={sent.token}x"))
     keep(server.get(f"/verify?type=signup&token={sent.token}"))
-    keep(sign_in(server, "dave@example.com", WRONG))
+    keep(sign_in(server, "dave@example.com", WRONG_PASSWORD))
     dave = session_of(server, keep(sign_in(server, "dave@example.com")))
     post("/login-admin", email=carol.email, password=PASSWORD)
     post("/login-admin", email=alice.email, password=PASSWORD)
@@ -227,11 +224,15 @@ def test_no_secret_is_logged_at_level_debug(
         keep(server.get(f"/verify?type={kind}&token={sent.token}"))
     # Changes by users and administrators.
     session = session_of(server, keep(sign_in(server, alice.email)))
-    keep(session.put("/user", json={"password": NEW, "nonce": "123456", "current_password": WRONG}))
+    keep(
+        session.put(
+            "/user", json={"password": NEW_PASSWORD, "nonce": "123456", "current_password": WRONG_PASSWORD}
+        )
+    )
     keep(session.get("/reauthenticate"))
     keep_sent(alice.email)
     keep(server.put(f"/admin/users/{alice.id}", json={"password": PASSWORD}, headers=service_role))
-    post("/admin/generate_link", service_role, type="recovery", email=alice.email, password=NEW)
+    post("/admin/generate_link", service_role, type="recovery", email=alice.email, password=NEW_PASSWORD)
     post("/admin/invite", service_role, email="erin@example.com")
     keep_sent("erin@example.com")
     secret = session.access_token
@@ -243,22 +244,22 @@ def test_no_secret_is_logged_at_level_debug(
     headers |= {"X-Request-Id": SERVICE_ROLE_KEY + "!"}
     for path in (
         *(f"/{secret}", f"/user?access_token={secret}", f"/admin/users/{secret}", f"/sessions/{secret}"),
-        *(f"/token?grant_type={WRONG}", f"/x/{SERVICE_ROLE_KEY}"),
+        *(f"/token?grant_type={WRONG_PASSWORD}", f"/x/{SERVICE_ROLE_KEY}"),
     ):
         server.get(path, headers=headers)
     for content in (
-        f'{{"password": "{WRONG}"',
-        f'["{WRONG}"]',
-        f'{{"email": "{WRONG}", "password": ["{WRONG}"]}}',
-        f'{{"password": "{WRONG}\\u0000"}}',
+        f'{{"password": "{WRONG_PASSWORD}"',
+        f'["{WRONG_PASSWORD}"]',
+        f'{{"email": "{WRONG_PASSWORD}", "password": ["{WRONG_PASSWORD}"]}}',
+        f'{{"password": "{WRONG_PASSWORD}\\u0000"}}',
     ):
         server.post("/login-admin", content=content, headers={"Content-Type": "application/json"})
-    server.post("/login-admin", content=f"password={WRONG}", headers={"Content-Type": "text/plain"})
+    server.post("/login-admin", content=f"password={WRONG_PASSWORD}", headers={"Content-Type": "text/plain"})
     start = "POST /token HTTP/1.1\r\n" + HOST.decode()
     for sent in (
         f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n",
         f"{start}Authorization: Bearer {SERVICE_ROLE_KEY}\r\n",
-        f"{start}Content-Length: 500\r\n\r\n{{'password': '{WRONG}'",
+        f"{start}Content-Length: 500\r\n\r\n{{'password': '{WRONG_PASSWORD}'",
         f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n",
     ):
         exchange(service.port, sent.encode())
@@ -269,7 +270,7 @@ def test_no_secret_is_logged_at_level_debug(
         database.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {waiting}")
         assert late.result().status_code == 503
     post("/admin/users", service_role, email=alice.email, password=PASSWORD)
-    server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
+    server.put("/user", json={"data": {"x": WRONG_PASSWORD * 1000}}, headers=session.authorization)
 
     server.get("/settings", headers={"X-Request-Id": "the-last-request"})
     text = wait_until(lambda: log if "the-last-request" in (log := service.text()[logged:]) else "")

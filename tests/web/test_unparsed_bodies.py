@@ -17,6 +17,7 @@ from auth.web.application import FORM
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of
 from tests.conftest import new_app
+from tests.support.answers import DIALECT
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI
 from tests.support.pages import Visitor
@@ -24,7 +25,6 @@ from tests.test_contract import OPERATIONS, views
 
 WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
 AN_ID = "00000000-0000-0000-0000-000000000000"
-DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
 # Where the dialect is: nowhere, by header, by prefix.
 FORMS = [("", {}), ("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)]
 BODY = {"email": "dave@example.com", "phone": "4915112345678", "password": "Correct-Horse-1"}

@@ -9,10 +9,10 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error, identity
 from tests.support.links import VERIFIER, WITH_CHALLENGE, assert_dead, hand_in
 from tests.support.oauth import assert_failed, begin_linking, external, fragment, link, query
-from tests.support.users import PASSWORD, Session, session_of, sign_in
+from tests.support.users import MALLORY, PASSWORD, Session, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-EMAIL, MALLORY = "alice@example.com", "mallory@evil.example"
+EMAIL = "alice@example.com"
 MALLORYS = {"email": EMAIL, "password": PASSWORD, "data": {"name": "Not Alice"}}
 ALICES = external("google", "alice-at-google", EMAIL, True, name="Alice")
 

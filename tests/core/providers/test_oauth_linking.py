@@ -12,10 +12,9 @@ from tests.support.fake_provider import FakeProvider
 from tests.support.links import WITH_CHALLENGE, hand_in
 from tests.support.oauth import FAILED, assert_failed, external, fragment, identities_of, new_user
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import ALICE, DAVE, PASSWORD, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-ALICE, DAVE = "alice@example.com", "dave@example.com"
 NOT_VERIFIED = [False, "false", "False", None, 0, 1, "0", "1", "yes", "", [], {}, [True], {"x": True}]
 TABLES = ("users", "identities", "sessions", "authorization_codes", "outbox", "known_networks")
 

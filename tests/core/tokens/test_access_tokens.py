@@ -16,11 +16,10 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from auth.core import files
 from auth.core.tokens.signing_keys import ALGORITHMS, new_jwk
 from tests.conftest import BASE_URL
-from tests.support.answers import A_UUID, assert_error
+from tests.support.answers import A_UUID, NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.users import Session
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
 HS_SECRET = "a shared secret of at least 32 bytes"
 
 
@@ -256,9 +255,9 @@ ENDPOINTS = [
     *(("DELETE", "/user", body) for body in ({}, {"current_password": "Correct-Horse-1"})),
     *(("POST", path, None) for path in ("/logout", "/logout?scope=others")),
     ("GET", "/sessions", None),
-    *(("DELETE", f"/sessions/{id}", None) for id in (NOBODY, "nonsense")),
+    *(("DELETE", f"/sessions/{id}", None) for id in (NO_ID, "nonsense")),
     ("POST", "/admin/users", {"email": "new@example.com"}),
-    ("GET", f"/admin/users/{NOBODY}", None),
+    ("GET", f"/admin/users/{NO_ID}", None),
 ]
 LOGOUT = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'"
 

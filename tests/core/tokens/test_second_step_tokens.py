@@ -15,7 +15,7 @@ from auth.web.declarations import Level, route_of
 from tests.conftest import secret
 from tests.core.tokens.test_access_tokens import encode, hmac_signed
 from tests.support import passkeys, security_keys
-from tests.support.answers import assert_error, assert_ok
+from tests.support.answers import LOW, assert_error, assert_ok
 from tests.support.contract import routes
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
@@ -24,7 +24,6 @@ from tests.support.users import Session, session_of, sign_up_anonymously
 from tests.test_contract import guard_of
 
 FULL, STEP = "authenticated", "second_step"  # audiences
-LOW = (403, "insufficient_aal")
 INACTIVE = {"active": False}
 
 

@@ -8,16 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support import factors
-from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.answers import A_TIMESTAMP, LOW, assert_error
 from tests.support.authenticator import ES256, Key, encode
 from tests.support.factors import enrol, has_no_mail_proof, prove_mail_elsewhere, raised, set_up
 from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, Person, session_of
-
-LOW = (403, "insufficient_aal")
-NEW = "Another-Horse-1"
+from tests.support.users import NEW_PASSWORD, PASSWORD, Person, session_of
 
 
 def age_factors(database):
@@ -50,7 +47,12 @@ class TestRecoveryByMail:
         age_factors(database)
         thief, recent = recover(client, alice, outbox)
         assert recent == []
-        changes = [{"password": NEW}, {"email": "m@evil.example"}, {"email": None}, {"phone": OTHER_PHONE}]
+        changes = [
+            {"password": NEW_PASSWORD},
+            {"email": "m@evil.example"},
+            {"email": None},
+            {"phone": OTHER_PHONE},
+        ]
         for response in (
             *(thief.put("/user", json=body) for body in [*changes, {"remove": [app.id]}]),
             thief.delete("/user"),
@@ -64,12 +66,12 @@ class TestRecoveryByMail:
         app, thief = set_up(alice.open_session(), "Mallory's")
         owner, recent = recover(client, alice, outbox)
         assert recent == [{"id": app.id, "type": "totp", "added_at": A_TIMESTAMP, "label": "Mallory's"}]
-        assert_error(owner.put("/user", json={"password": NEW}), *LOW)
+        assert_error(owner.put("/user", json={"password": NEW_PASSWORD}), *LOW)
         assert owner.put("/user", json={"remove": [app.id]}).status_code == 200
         assert_error(thief.get("/user"), 401, "session_not_found")
         # The token says that a step is missing; the next one does not.
-        assert_error(owner.put("/user", json={"password": NEW}), *LOW)
-        assert owner.refreshed().put("/user", json={"password": NEW}).status_code == 200
+        assert_error(owner.put("/user", json={"password": NEW_PASSWORD}), *LOW)
+        assert owner.refreshed().put("/user", json={"password": NEW_PASSWORD}).status_code == 200
         assert "factors" not in owner.get("/user").json
 
     def test_recent_factor_is_not_removed_while_an_older_one_exists(self, client, alice, outbox, database):
@@ -318,7 +320,7 @@ class TestBelowTheSecondStep:
         identity_id = database.value("SELECT id FROM identities")
         for response in (
             *self.removals(stolen, app),
-            stolen.put("/user", json={"password": NEW}),
+            stolen.put("/user", json={"password": NEW_PASSWORD}),
             stolen.delete(f"/user/identities/{identity_id}"),
             stolen.delete("/user"),
         ):

@@ -9,10 +9,9 @@ from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.links import PHONE, Outbox, type_in
 from tests.support.passkeys import assertion, register
 from tests.support.passkeys import sign_in as sign_in_by_passkey
-from tests.support.users import Session, session_of, sign_up_anonymously
+from tests.support.users import MALLORY, Session, session_of, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-MALLORY = "mallory@evil.example"
 
 
 class Dora:

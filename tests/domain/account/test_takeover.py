@@ -24,13 +24,11 @@ from tests.support.links import (
 from tests.support.oauth import SITE, link
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, register, session_of, sign_in
+from tests.support.users import MALLORY, NEW_PASSWORD, PASSWORD, register, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ROOT = Path(__file__).parents[3]
 SQL = ROOT / "sql"
-MALLORY = "mallory@evil.example"
-NEW = "Another-Horse-1"
 UNDONE = {
     "message": "The account was taken back, and its password removed; choose a new one to sign in",
     "type": "undo",
@@ -109,8 +107,8 @@ def assert_taken_back(client, owner, outbox, thief):
     assert_error(thief.refresh(), 400, "refresh_token_not_found")
     assert_error(owner.try_to_sign_in(), 401, "invalid_credentials")
     session = session_of(client, recover(client, outbox, owner.email))
-    assert session.put("/user", json={"password": NEW}).status_code == 200
-    assert owner.try_to_sign_in(NEW).json["user"]["id"] == owner.id
+    assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+    assert owner.try_to_sign_in(NEW_PASSWORD).json["user"]["id"] == owner.id
     return session
 
 
@@ -192,11 +190,11 @@ class TestNotice:
     @pytest.mark.parametrize("kind", ["password_changed", "recovery_codes_created"])
     def test_notices_of_a_password_and_of_recovery_codes_have_the_link_too(self, client, owner, outbox, kind):
         if kind == "password_changed":
-            assert owner.sign_in().put("/user", json={"password": NEW}).status_code == 200
+            assert owner.sign_in().put("/user", json={"password": NEW_PASSWORD}).status_code == 200
         else:
             assert set_up(owner.open_session())[1].post("/recovery_codes").status_code == 200
         follow(client, "undo", outbox.last(owner.email, kind).token)
-        assert_error(owner.try_to_sign_in(NEW), 401, "invalid_credentials")
+        assert_error(owner.try_to_sign_in(NEW_PASSWORD), 401, "invalid_credentials")
 
     def test_change_after_taking_back_is_told_apart_from_a_notice_that_is_void(
         self, client, owner, thief, outbox
@@ -322,7 +320,9 @@ class TestRecovery:
             {"id": A_UUID, "type": "identity", "added_at": A_TIMESTAMP, "label": "google"},
         ]
         back = session_of(client, response)
-        changed = back.put("/user", json={"password": NEW, "remove": [each["id"] for each in recent]})
+        changed = back.put(
+            "/user", json={"password": NEW_PASSWORD, "remove": [each["id"] for each in recent]}
+        )
         assert changed.status_code == 200
         assert (changed.json["phone"], changed.json["app_metadata"]["providers"]) == (None, ["email"])
         for stolen in (session, by_phone):
@@ -357,7 +357,7 @@ class TestRecovery:
         if end == "recovery":
             session_of(client, recover(client, outbox, owner.email))
         else:
-            owner.sign_in().put("/user", json={"password": NEW})
+            owner.sign_in().put("/user", json={"password": NEW_PASSWORD})
         code = outbox.last(PHONE, "phone_change").code
         assert_error(type_in(client, "phone_change", PHONE, code), 403, "otp_expired")
         client.post("/resend", json={"type": "phone_change", "phone": PHONE})

@@ -4,11 +4,11 @@ import pytest
 
 from auth.core.text.labels import names
 from auth.web import audit
+from tests.support.answers import NO_ID
 from tests.support.audit import act, clear_history, refuse, timeline_texts
 from tests.support.cases import cases
 from tests.test_contract import CONTRACT
 
-NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
 IP = "198.51.100.7"
 FROM = f", from {IP} (Firefox on Linux)"

@@ -14,11 +14,9 @@ from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity
 from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
 from tests.support.links import EXPIRED, OTHER_PHONE, PHONE, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
-from tests.support.users import PASSWORD, session_of, sign_in
+from tests.support.users import DAVE, MALLORYS_PASSWORD, PASSWORD, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-DAVE = "dave@example.com"
-MALLORYS = "Mallorys-Horse-1"
 # Settings under which a sign-up is signed in before any proof.
 LAX = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_PHONE_CONFIRM_REQUIRED": "false"}
 AUTOCONFIRM = {"AUTH_AUTOCONFIRM": "true"}
@@ -38,8 +36,8 @@ def lax(make_app, settings):
 @pytest.fixture
 def mallory(lax):
     """Mallory's session on a user with Dave's email."""
-    assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS}).status_code == 201
-    return session_of(lax, sign_in(lax, DAVE, MALLORYS))
+    assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD}).status_code == 201
+    return session_of(lax, sign_in(lax, DAVE, MALLORYS_PASSWORD))
 
 
 def by_magiclink(client, outbox, service_role):
@@ -85,7 +83,7 @@ class TestProofByOtherMeans:
         database.run("UPDATE known_networks SET network = '192.0.2.66'")
         prove_mail_elsewhere(database)
         dave = session_of(lax, prove(lax, outbox, service_role))
-        assert_error(sign_in(lax, DAVE, MALLORYS), 401, "invalid_credentials")
+        assert_error(sign_in(lax, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(mallory.refresh(), 400, "refresh_token_not_found")
         row = database.one(
@@ -141,8 +139,8 @@ def confirm(client, service_role, **body):
 def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service_role, database, prove):
     client = make_service(**LAX).client
     google.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
-    client.post("/signup", json={"email": DAVE, "password": MALLORYS})
-    mallory = session_of(client, sign_in(client, DAVE, MALLORYS))
+    client.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
+    mallory = session_of(client, sign_in(client, DAVE, MALLORYS_PASSWORD))
     mallory.put("/user", json={"phone": PHONE})
     assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
     id = mallory.user["id"]
@@ -188,8 +186,8 @@ class TestProofByTheSignUp:
 
     @pytest.fixture
     def mallory(self, client):
-        client.post("/signup", json={"email": DAVE, "password": MALLORYS})
-        return session_of(client, sign_in(client, DAVE, MALLORYS))
+        client.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
+        return session_of(client, sign_in(client, DAVE, MALLORYS_PASSWORD))
 
 
 def by_sms(client, outbox):
@@ -202,8 +200,8 @@ class TestPhone:
     @pytest.fixture
     def mallory(self, lax):
         """Mallory's session on a user with Dave's phone."""
-        assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
-        return session_of(lax, sign_in_by_phone(lax, MALLORYS))
+        assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS_PASSWORD}).status_code == 201
+        return session_of(lax, sign_in_by_phone(lax, MALLORYS_PASSWORD))
 
     def test_phone_proved_by_a_sign_in_code_removes_password_sessions_and_an_added_email(
         self, lax, mallory, outbox
@@ -216,15 +214,15 @@ class TestPhone:
         assert (after["email"], after["phone_confirmed_at"]) == (None, A_TIMESTAMP)
         assert [each["provider"] for each in after["identities"]] == ["phone"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
-        assert_error(sign_in(lax, "mallory@evil.example", MALLORYS), 401, "invalid_credentials")
+        assert_error(sign_in_by_phone(lax, MALLORYS_PASSWORD), 401, "invalid_credentials")
+        assert_error(sign_in(lax, "mallory@evil.example", MALLORYS_PASSWORD), 401, "invalid_credentials")
         lax.post("/magiclink", json={"email": "mallory@evil.example"})
         opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
         assert opened.json["user"]["id"] != dave.user["id"]
 
     def test_first_proof_voids_undo_links_to_a_removed_phone(self, lax, outbox, database):
-        lax.post("/signup", json={"email": DAVE, "password": MALLORYS})
-        mallory = session_of(lax, sign_in(lax, DAVE, MALLORYS))
+        lax.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
+        mallory = session_of(lax, sign_in(lax, DAVE, MALLORYS_PASSWORD))
         for phone in (PHONE, OTHER_PHONE):
             mallory.put("/user", json={"phone": phone})
             assert type_in(lax, "phone_change", phone, outbox.last(phone).code).status_code == 200
@@ -330,10 +328,12 @@ class TestSignUpWithATakenAddress:
             database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
         before = database.everything(*self.TABLES)
         other = make_app(**settings).test_client() if settings else client
-        response = other.post("/signup", json={"email": DAVE, "password": MALLORYS, "data": {"x": 1}})
+        response = other.post(
+            "/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD, "data": {"x": 1}}
+        )
         assert response.status_code == (409 if settings else 201)
         assert database.everything(*self.TABLES) == before
-        assert_error(sign_in(other, DAVE, MALLORYS), 401, "invalid_credentials")
+        assert_error(sign_in(other, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("maker", ["with both", "confirmed phone", "otp"])
     def test_sign_up_by_phone_changes_no_other_user(self, client, service_role, outbox, database, maker):
@@ -344,9 +344,9 @@ class TestSignUpWithATakenAddress:
         if maker == "confirmed phone":
             database.run("UPDATE users SET phone_confirmed_at = now(), phone_proved = true")
         before = database.everything(*self.TABLES)
-        assert client.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
+        assert client.post("/signup", json={"phone": PHONE, "password": MALLORYS_PASSWORD}).status_code == 201
         assert database.everything(*self.TABLES) == before
-        assert_error(sign_in_by_phone(client, MALLORYS), 401, "invalid_credentials")
+        assert_error(sign_in_by_phone(client, MALLORYS_PASSWORD), 401, "invalid_credentials")
 
     def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, database):
         """Alice has pending changes to Dave's address and phone."""

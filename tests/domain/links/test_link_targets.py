@@ -3,17 +3,17 @@
 import pytest
 
 from tests.pages.test_second_step import shown_app
+from tests.support.answers import DIALECT
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import CHALLENGE, SITE, fragment, own_form, path, query, tokens_for, type_in
 from tests.support.pages import Visitor, words
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import ALICE, DAVE, PASSWORD, sign_in
 
 APPLICATION = "https://app.example.com/start"
 ALLOWED = "https://app.example.com/choose?x=1"
 PAGE = f"{SITE}/new-password?then=site"
-ALICE, DAVE, NEW = "alice@example.com", "dave@example.com", "Fresh-Horse-2"
-DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
+NEW = "Fresh-Horse-2"
 # What asks for a link, with the body.
 ASKS = {
     "/recover": {"email": ALICE},

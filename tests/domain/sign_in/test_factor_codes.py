@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.answers import A_SENTENCE, WRONG_CODE, assert_error
 from tests.support.cases import cases
 from tests.support.factors import challenge, raised, set_up, verify
 from tests.support.links import counted, follow, hand_in, press, type_in
@@ -17,7 +17,6 @@ from tests.support.server import at_once, served
 from tests.support.services import ELSEWHERE, HOME, OFFICE
 from tests.support.users import PASSWORD, Session
 
-WRONG = (422, "mfa_verification_failed")
 REFUSED = (429, "over_request_rate_limit")
 
 
@@ -84,7 +83,7 @@ def use_up(alice, at, database):
             count=codes.most - 1,
         )
         thief = alice.open_session(at("192.0.2.1"))
-        assert_error(codes.guess(thief), *WRONG)
+        assert_error(codes.guess(thief), *WRONG_CODE)
         assert_error(codes.guess(thief), *REFUSED)
 
     return use_up
@@ -93,7 +92,7 @@ def use_up(alice, at, database):
 class TestNetworks:
     def test_thief_with_the_password_does_not_lock_the_owner_out_at_home(self, alice, at, codes):
         for number in range(codes.most):
-            assert_error(codes.guess(alice.sign_in(client=at(f"192.0.2.{number}"))), *WRONG)
+            assert_error(codes.guess(alice.sign_in(client=at(f"192.0.2.{number}"))), *WRONG_CODE)
         thief = alice.sign_in(client=at(ELSEWHERE))
         for enter in (codes.guess, codes.enter):
             response = enter(thief)
@@ -133,7 +132,7 @@ class TestNetworks:
             client.post("/magiclink", json={"email": alice.email})
             token = outbox.last(alice.email, "magiclink").token
             assert hand_in(client, "magiclink", token).status_code == 200
-        assert_error(app_codes.guess(alice.sign_in(client=at(networks[0]))), *WRONG)
+        assert_error(app_codes.guess(alice.sign_in(client=at(networks[0]))), *WRONG_CODE)
         told = database.value(
             "SELECT count(*) FILTER (WHERE refused_by IS NULL)"
             # The first five networks, four of which may be known, have all tries, the others one each.
@@ -150,7 +149,7 @@ class TestNetworks:
     def test_passed_network_has_as_many_tries_a_day_as_the_others(self, alice, at, codes, use_up, database):
         session = alice.open_session(at(HOME))
         for _ in range(codes.most):
-            assert_error(codes.guess(session), *WRONG)
+            assert_error(codes.guess(session), *WRONG_CODE)
         assert_error(codes.enter(session), *REFUSED)
         use_up(codes)
         database.run("UPDATE failure_counts SET expires_at = now()")
@@ -166,9 +165,9 @@ class TestNetworks:
         for network in (HOME, "2001:db8:0:1::1"):
             assert_error(app_codes.guess(alice.open_session(at(network))), *REFUSED)
         first = alice.open_session(at("2001:db8::2"))
-        assert_error(app_codes.guess(first), *WRONG)
+        assert_error(app_codes.guess(first), *WRONG_CODE)
         database.run("UPDATE known_networks SET passed_at = passed_at - interval '1000 days'")
-        assert_error(app_codes.guess(first), *WRONG)
+        assert_error(app_codes.guess(first), *WRONG_CODE)
 
     def test_three_networks_a_day_get_tries_by_links(self, alice, at, app_codes, use_up, outbox, database):
         def open_link(number):
@@ -180,12 +179,12 @@ class TestNetworks:
         use_up(app_codes)
         sessions = [open_link(number) for number in range(4)]
         for session in sessions[:3]:
-            assert_error(app_codes.guess(session), *WRONG)
+            assert_error(app_codes.guess(session), *WRONG_CODE)
         assert_error(app_codes.guess(sessions[3]), *REFUSED)
         database.run("UPDATE known_networks SET mail_proved_at = mail_proved_at - interval '1 day'")
         for session in sessions:
             assert_error(app_codes.guess(session), *REFUSED)
-        assert_error(app_codes.guess(open_link(3)), *WRONG)
+        assert_error(app_codes.guess(open_link(3)), *WRONG_CODE)
 
     def test_networks_lose_their_tries_with_a_factor(self, alice, owner, at, app_codes, use_up):
         """A thief may have passed the second step with a factor that the owner has removed."""
@@ -195,7 +194,7 @@ class TestNetworks:
         at_home = alice.open_session(at(HOME))
         # For this, a password is enough.
         assert at_home.delete(f"/factors/{unverified}").status_code == 200
-        assert_error(app_codes.guess(at_home), *WRONG)
+        assert_error(app_codes.guess(at_home), *WRONG_CODE)
         assert session.delete(f"/factors/{spare.id}").status_code == 200
         assert_error(app_codes.guess(at_home), *REFUSED)
 

@@ -10,9 +10,8 @@ from tests.support.full_queue import full_queue
 from tests.support.links import OTHER_PHONE, PHONE
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
-from tests.support.users import PASSWORD, register, session_of, sign_in
+from tests.support.users import PASSWORD, WRONG_PASSWORD, register, session_of, sign_in
 
-WRONG = "Wrong-Horse-1"
 NEW = {"password": "Another-Horse-1"}
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in with a link"
 
@@ -35,7 +34,7 @@ def log_in(client, email, password=PASSWORD, place=HOME, path="/token?grant_type
 
 def fail(client, email, times, place=HOME):
     """Try a wrong password `times` times; return the statuses."""
-    return [log_in(client, email, WRONG, place).status_code for _ in range(times)]
+    return [log_in(client, email, WRONG_PASSWORD, place).status_code for _ in range(times)]
 
 
 def assert_invalid(response):
@@ -61,12 +60,12 @@ class TestByAddressAndNetwork:
     def test_ten_failures_in_fifteen_minutes_are_allowed(self, limited, alice, database):
         client = limited()
         for left in range(9, -1, -1):
-            response = log_in(client, alice.email, WRONG)
+            response = log_in(client, alice.email, WRONG_PASSWORD)
             assert_invalid(response)
             assert response.headers["X-RateLimit-Limit"] == "10"
             assert response.headers["X-RateLimit-Remaining"] == str(left)
         for _ in range(20):
-            assert_locked(log_in(client, alice.email, WRONG), 900)
+            assert_locked(log_in(client, alice.email, WRONG_PASSWORD), 900)
         pass_time(database, 600)
         assert_locked(log_in(client, alice.email), 300)
         # Refused attempts do not prolong the window.
@@ -91,12 +90,12 @@ class TestByAddressAndNetwork:
         client.post("/admin/users", json=body, headers=service_role)
         statements = client.application.extensions[EXTENSION].db
         # The first log-in of an application prepares statements.
-        log_in(client, "somebody@example.com", WRONG)
+        log_in(client, "somebody@example.com", WRONG_PASSWORD)
         seen: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
         for email, answers in seen.items():
             for _ in range(12):
                 run, hashed = statements.statements_run, hashes.count
-                answer = log_in(client, email, WRONG)
+                answer = log_in(client, email, WRONG_PASSWORD)
                 headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
                 cost = statements.statements_run - run, hashes.count - hashed
                 answers.append((answer.status_code, answer.data, headers, cost))
@@ -154,7 +153,7 @@ class TestByUser:
     def test_right_password_is_refused_after_ten_failures_in_all(self, limited, phil, database):
         client = limited()
         assert fail(client, phil, 5) == [401] * 5
-        assert [self.by_phone(client, WRONG).status_code for _ in range(4)] == [401] * 4
+        assert [self.by_phone(client, WRONG_PASSWORD).status_code for _ in range(4)] == [401] * 4
         # A right password returns its own count.
         assert [self.by_phone(client, PASSWORD).status_code for _ in range(3)] == [200] * 3
         assert fail(client, phil, 1) == [401]
@@ -184,14 +183,16 @@ class TestByUser:
         for number in range(3):
             stranger(client, phil, number)
         for number in (3, 4):
-            self.by_phone(client, WRONG, place=f"192.0.2.{number}")
+            self.by_phone(client, WRONG_PASSWORD, place=f"192.0.2.{number}")
         assert_invalid(self.by_phone(client, PASSWORD, place=ELSEWHERE))
 
     def test_right_password_signs_in_nobody_after_fifty_concurrent_ones_by_email_and_phone(
         self, limited, phil
     ):
         client = limited()
-        at_once(50, lambda number: fail(client, phil, 1) if number % 2 else self.by_phone(client, WRONG))
+        at_once(
+            50, lambda number: fail(client, phil, 1) if number % 2 else self.by_phone(client, WRONG_PASSWORD)
+        )
         assert {log_in(client, phil).status_code, self.by_phone(client, PASSWORD).status_code} <= {401, 429}
 
 
@@ -202,7 +203,7 @@ class TestByAddressAlone:
         client = limited(ACCOUNT_FAILURES="5 per day")
         for email in (alice.email, "nobody@example.com"):
             assert [stranger(client, email, number) for number in range(5)] == [[401]] * 5
-            assert_locked(log_in(client, email, WRONG, "192.0.2.9"), 86_400)
+            assert_locked(log_in(client, email, WRONG_PASSWORD, "192.0.2.9"), 86_400)
         pass_time(database, 86_401)
         assert stranger(client, alice.email, 9) == [401]
         # A hundred a day by default.
@@ -297,7 +298,7 @@ class TestCurrentPassword:
     @pytest.mark.parametrize("way", [("put", "/user"), ("post", "/reauthenticate")], ids=" ".join)
     def test_wrong_current_passwords_are_limited(self, session, hashes, way):
         for _ in range(3):
-            response = self.change(session, WRONG, *way, **NEW if way[0] == "put" else {})
+            response = self.change(session, WRONG_PASSWORD, *way, **NEW if way[0] == "put" else {})
             assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
         hashed = hashes.count
         for response in (self.change(session, PASSWORD, **NEW), self.change(session, PASSWORD, "delete")):
@@ -305,7 +306,7 @@ class TestCurrentPassword:
         assert hashes.count == hashed
 
     @pytest.mark.parametrize(
-        ("given", "status", "left"), [(WRONG, 400, [429, 429]), (PASSWORD, 200, [401, 429])]
+        ("given", "status", "left"), [(WRONG_PASSWORD, 400, [429, 429]), (PASSWORD, 200, [401, 429])]
     )
     def test_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice, given, status, left):
         assert fail(session.client, alice.email, 2) == [401, 401]
@@ -319,11 +320,11 @@ class TestHashingQueue:
         passwords = client.application.extensions[EXTENSION].passwords
         with full_queue(passwords):
             for _ in range(12):
-                assert_error(log_in(client, alice.email, WRONG), 503, "service_unavailable")
+                assert_error(log_in(client, alice.email, WRONG_PASSWORD), 503, "service_unavailable")
         assert database.count("failure_counts") == 0
         # Limited attempts take no place in the queue.
         assert fail(client, alice.email, 50) == [401] * 10 + [429] * 40
-        assert sign_in(client, "nobody@example.com", WRONG).status_code == 401
+        assert sign_in(client, "nobody@example.com", WRONG_PASSWORD).status_code == 401
 
     def test_database_error_frees_the_place_in_the_queue(self, limited, alice, database):
         client = limited()
@@ -333,5 +334,5 @@ class TestHashingQueue:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND application_name = 'latchkey'"
             )
-            log_in(client, alice.email, WRONG, "192.0.2.1")
+            log_in(client, alice.email, WRONG_PASSWORD, "192.0.2.1")
         assert log_in(client, alice.email).status_code == 200

@@ -9,9 +9,7 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.server import at_once
 from tests.support.services import HOME, at
-from tests.support.users import PASSWORD
-
-WRONG = "Wrong-Horse-1"
+from tests.support.users import PASSWORD, WRONG_PASSWORD
 
 
 @pytest.fixture
@@ -43,7 +41,9 @@ class TestGuesses:
         self, limited, alice, database
     ):
         for _ in range(4):
-            statuses = Counter(at_once(100, lambda _: log_in(limited, alice.email, WRONG).status_code))
+            statuses = Counter(
+                at_once(100, lambda _: log_in(limited, alice.email, WRONG_PASSWORD).status_code)
+            )
             assert statuses == {401: 10, 429: 90}
             assert {log_in(limited, alice.email, PASSWORD).status_code for _ in range(3)} == {429}
             database.run("DELETE FROM failure_counts")
@@ -53,7 +53,9 @@ class TestGuesses:
             "INSERT INTO failure_counts VALUES (%(key)s, 5, now() + interval '15 minutes')",
             key=f"login {alice.email} {HOME}",
         )
-        assert [log_in(limited, alice.email, WRONG).status_code for _ in range(6)] == [401] * 5 + [429]
+        assert [log_in(limited, alice.email, WRONG_PASSWORD).status_code for _ in range(6)] == [401] * 5 + [
+            429
+        ]
         (shared,) = database.all("SELECT kind, subject, network FROM failure_counts WHERE kind = 'login'")
         assert shared == ("login", alice.email, HOME)
 
@@ -83,7 +85,7 @@ class TestWhatIsNotRecorded:
             assert set(answers) == {503}
         assert counts(database) <= {0}
         with holding(database, lock):
-            assert log_in(limited, alice.email, WRONG).status_code == 503
+            assert log_in(limited, alice.email, WRONG_PASSWORD).status_code == 503
         assert log_in(limited, alice.email, PASSWORD).status_code == 200
 
     def test_password_that_cannot_be_recorded_is_neither_right_nor_wrong(self, limited, alice, database):
@@ -94,7 +96,7 @@ class TestWhatIsNotRecorded:
             " FOR EACH ROW EXECUTE FUNCTION full_disk()"
         )
         try:
-            for password in (PASSWORD, WRONG) * 7:
+            for password in (PASSWORD, WRONG_PASSWORD) * 7:
                 assert_error(log_in(limited, alice.email, password), 503, "service_unavailable")
         finally:
             database.run("DROP TRIGGER full_disk ON failure_counts; DROP FUNCTION full_disk")

@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.answers import assert_error
 from tests.support.commands import SYSTEM_USER, run_command
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import DAVE, PASSWORD, sign_in
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
-DAVE, GOOGLE = "dave@example.com", {"provider": "google", "subject": "12"}
+GOOGLE = {"provider": "google", "subject": "12"}
 SUMMARY = "Users {}: {}. Already existed: {}. Rows refused: {}.\n"
 
 
