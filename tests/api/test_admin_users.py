@@ -303,12 +303,3 @@ def test_id_is_case_insensitive(ask, alice):
     for method, path in (("GET", ""), ("PUT", ""), ("POST", "/logout")):
         response = ask(method, alice.id.upper(), path, json={})
         assert (response.status_code, response.json.get("id", alice.id)) == (200, alice.id)
-
-
-def test_other_methods_change_nothing(ask, alice):
-    session = alice.open_session()
-    assert_error(ask("GET", alice.id, "/logout"), 405, "method_not_allowed")
-    assert_error(ask("DELETE", ""), 404, "not_found")
-    head = ask("HEAD", alice.id)
-    assert (head.status_code, head.data) == (200, b"")
-    assert session.get("/user").status_code == 200

@@ -305,15 +305,6 @@ class TestManagement:
         assert passkey.get("/passkeys").json == []
         assert outbox.kinds() == [("passkey_added", alice.email), ("passkey_removed", alice.email)]
 
-    def test_link_in_a_mail_does_not_replace_passkeys(self, client, alice, known, outbox, database):
-        database.run("UPDATE factors SET verified_at = verified_at - interval '8 days'")
-        client.post("/recover", json={"email": alice.email})
-        session = session_of(client, hand_in(client, "recovery", outbox.last(kind="recovery").token))
-        assert session.claims["aal"] == "aal1"
-        assert_error(session.delete(f"/passkeys/{known['id']}"), *LOW)
-        assert_error(session.patch(f"/passkeys/{known['id']}", json={"friendly_name": "x"}), *LOW)
-        assert_error(session.post(OPTIONS, json={}), *LOW)
-
     def test_passkey_of_another_user_is_not_found(self, known, mallory):
         session = mallory.open_session()
         for id in (known["id"], A_RANDOM_ID, "nonsense"):

@@ -276,8 +276,7 @@ class TestFactor:
         database.run("UPDATE factors SET last_step = NULL")
 
     @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-    @pytest.mark.parametrize("by", ["password", "code"])
-    @pytest.mark.parametrize("is_recorded", [False, True])
+    @pytest.mark.parametrize(("by", "is_recorded"), [("password", False), ("code", True)])
     def test_only_the_factor_is_a_proof(self, owner, outbox, database, method, path, body, by, is_recorded):
         app, session = owner
         session.get("/reauthenticate")

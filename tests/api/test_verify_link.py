@@ -34,7 +34,7 @@ from tests.support.links import (
     send,
     tokens_for,
 )
-from tests.support.users import Session, session_of, sign_in
+from tests.support.users import session_of, sign_in
 
 EFFECTS = (
     *("users", "identities", "sessions", "outbox"),
@@ -420,15 +420,3 @@ class TestDecliningASignUp:
     def test_declining_is_refused_for_links_of_other_types(self, client, message, type):
         assert self.decline(client, message.token).status_code == 403
         assert self.decline(client, message.token, type).status_code == 403
-
-
-class TestSession:
-    def test_session_is_listed_and_can_refresh_and_log_out(self, client, message):
-        tokens = fragment(follow(client, "magiclink", message.token))
-        session = Session(client, tokens["access_token"], tokens["refresh_token"], {})
-        assert session.claims["exp"] == int(tokens["expires_at"])
-        (listed,) = session.get("/sessions").json["data"]
-        assert (listed["id"], listed["current"]) == (session.id, True)
-        session = session.refreshed()
-        assert session.post("/logout").status_code == 200
-        assert_error(session.get("/user"), 401, "session_not_found")

@@ -122,17 +122,12 @@ class TestNotice:
         assert "555" not in notice.text
 
 
-# What ends the access of an application, done by the user in a session or by an administrator.
+# What ends the access of an application, beside the ends of tests/domain/account/test_ends.py.
 ENDS = {
-    "password change": lambda session, admin: session.put("/user", json={"password": NEW_PASSWORD}),
-    "global log-out": lambda session, admin: session.post("/logout?scope=global"),
-    "other log-out": lambda session, admin: session.post("/logout?scope=others"),
     "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
     "removed addition": lambda session, admin: session.put(
         "/user", json={"remove": [change["id"] for change in recent(session)]}
     ),
-    "ban": lambda session, admin: admin("put", json={"ban_duration": "1h"}),
-    "end of all sessions": lambda session, admin: admin("post", "/logout"),
     "deletion by an administrator": lambda session, admin: admin("delete"),
     "deletion": lambda session, admin: session.delete("/user", json={}),
 }

@@ -167,6 +167,8 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "no scheme": {"Authorization": SERVICE_ROLE_KEY},
         "a refresh token": bearer(open_session("admin").refresh_token),
         "a longer key": bearer(SERVICE_ROLE_KEY + "x"),
+        "a shorter key": bearer(SERVICE_ROLE_KEY[:-1]),
+        "a key in upper case": bearer(SERVICE_ROLE_KEY.upper()),
         "an expired token": issued(open_session(), app, age=3601),
         "an expired token of an administrator": issued(open_session("admin"), app, age=3601),
     }
