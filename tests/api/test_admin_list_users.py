@@ -223,13 +223,6 @@ class TestSorting:
 
 
 class TestPages:
-    def test_per_page_is_capped_at_100(self, find, database):
-        insert(database, 101, "'user' || number || '@example.com'", "number * interval '1 second'")
-        response = find("?per_page=101")
-        assert (len(emails(response)), response.json["pagination"]) == (100, page_of(1, 100, 101, 2))
-        to = {rel: f"/admin/users?page={page}&per_page=100" for rel, page in (("first", 1), ("next", 2))}
-        assert links(response) == to | {"last": to["next"]}
-
     @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
     def test_following_the_links_yields_each_user_once(self, client, service_role, five, prefix):
         query = "role=authenticated&q=%40example.com&sort=email&order=asc"

@@ -188,22 +188,6 @@ class TestStates:
         pending = "authorization_id: the request is no longer pending"
         assert_error(approve(session, path), 400, "validation_failed", details=pending)
 
-    @cases("end", ["ban_duration", "password", "log-out"])
-    def test_end_of_the_session_voids_what_it_approved(
-        self, app, client, alice, begin, visitor, service_role, database, end
-    ):
-        database.run("DELETE FROM oauth_grants")
-        session = alice.sign_in(client=app.test_client())
-        url = approved(session, begin())
-        if end == "log-out":
-            session.post("/logout?scope=local")
-        else:
-            body = {"ban_duration": "1h"} if end == "ban_duration" else {"password": "Another-Horse-1"}
-            client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-        assert visitor.visit(url).status == 404
-        database.run("UPDATE users SET banned_until = NULL")
-        client.put(f"/admin/users/{alice.id}", json={"password": "Correct-Horse-1"}, headers=service_role)
-
 
 class TestUsers:
     def test_session_that_lacks_a_step_is_refused(self, begin, alice, app):

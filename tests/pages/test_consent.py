@@ -111,13 +111,6 @@ class TestStory:
         assert allow(signed_in)
         assert database.value("SELECT user_id FROM oauth_grants") == bob.id
 
-    @pytest.mark.parametrize("language", ["de", "es", "fr", "zh"])
-    def test_page_speaks_the_visitors_language(self, signed_in, client_id, language):
-        signed_in.visit(authorize_path(client_id, ui_locales=language, scope="openid email phone roles"))
-        assert f'<html lang="{language}"' in signed_in.page.text
-        signed_in.press("preferences", language="en")
-        assert asks(signed_in)
-
 
 class TestAutomaticApproval:
     def test_user_who_has_agreed_is_not_asked_again(self, signed_in, granted, database):

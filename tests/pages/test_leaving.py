@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from auth.core.text.catalogues import built_in
 from tests.support.cases import cases
 from tests.support.links import BROWSER, SITE, location, own_form
 from tests.support.openid import authorize_path, insert_client
@@ -13,7 +12,6 @@ from tests.support.users import PASSWORD
 
 APP = "https://app.example.com"
 CSP = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-TEXTS = built_in("pages")
 
 
 @pytest.fixture
@@ -80,13 +78,6 @@ def test_page_leads_to_no_target_that_is_not_allowed(sign_in):
     response = sign_in("https://evil.example/", AUTH_SITE_URL=APP)
     assert location(response).startswith(f"{APP}#access_token=")
     assert "evil" not in response.text
-
-
-@pytest.mark.parametrize("language", TEXTS)
-def test_page_is_translated(sign_in, language):
-    page = sign_in(f"{APP}/callback", {"Accept-Language": language})
-    assert f"<h1>{TEXTS[language]['leaving.heading']}</h1>" in page.text
-    assert f'lang="{language}"' in page.text
 
 
 def test_sign_in_for_an_application_that_has_been_allowed_ends_with_the_page(app, alice, database):
