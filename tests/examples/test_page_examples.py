@@ -14,12 +14,13 @@ from tests.support.local_server import Handler, LocalServer
 from tests.support.pages import Visitor
 from tests.support.processes import CHECKOUT, free_port
 from tests.support.relying_parties import running, sign_in
-from tests.support.users import DAVE, LARGEST_METADATA, PASSWORD
+from tests.support.users import LARGEST_METADATA, PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 EXAMPLES = CHECKOUT / "examples" / "pages"
+DAVE = "dave@example.com"
 
 
 class WithoutBackend(Handler, SimpleHTTPRequestHandler):
