@@ -24,7 +24,7 @@ SELECT 'the OpenID provider', floor(extract(epoch FROM now() - min(created_at)) 
 HAVING count(*) > 0
  ORDER BY setting;
 
--- name: note_done(task text)
+-- name: record_done(task text)
 INSERT INTO last_done (task) VALUES (:task) ON CONFLICT (task) DO UPDATE SET at = now();
 
 -- name: select_last_done(task text) -> row?

@@ -522,7 +522,7 @@ class ListKeyAges(NamedTuple):
 
 def list_key_ages(on: Runner, /) -> list[ListKeyAges]: ...
 
-def note_done(on: Runner, /, *, task: str | None) -> int: ...
+def record_done(on: Runner, /, *, task: str | None) -> int: ...
 
 class SelectLastDone(NamedTuple):
     seconds_ago: int
@@ -2116,15 +2116,15 @@ class SelectEndpoint(NamedTuple):
 
 def select_endpoint(on: Runner, /, *, id: str | None) -> SelectEndpoint | None: ...
 
-def note_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
+def record_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
 
-class NoteWebhookFailure(NamedTuple):
+class RecordWebhookFailure(NamedTuple):
     is_news: bool
     disabled_reason: str | None
     told: str | None
     recorded: str
 
-def note_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> NoteWebhookFailure | None: ...
+def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...
 
 class ListSealedWebhooks(NamedTuple):
     id: str

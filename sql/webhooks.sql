@@ -191,10 +191,10 @@ SELECT w.url, w.secret, w.failing_since IS NOT NULL AS is_failing,
   FROM webhooks AS w
  WHERE w.id = :id;
 
--- name: note_webhook_success(id uuid)
+-- name: record_webhook_success(id uuid)
 UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND failing_since IS NOT NULL;
 
--- name: note_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
+-- name: record_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
 --   -> row? (disabled_reason?, told?)
 -- Pauses for as long as the webhook has been failing, within bounds, or for as long as it `asked`.

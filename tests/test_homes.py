@@ -9,7 +9,7 @@ from sql import schema
 from tests.domain.sign_in import test_enumeration
 from tests.support.contract import resolved
 from tests.test_contract import OPERATIONS
-from tests.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
+from tests.test_structure import ROOT, SOURCES, STATEMENTS, calls, imports, nodes
 from tests.web import test_authority
 
 
@@ -406,3 +406,35 @@ def test_whether_an_administrator_remains_is_decided_by_one_function():
         *(name for name, reason in DELETING.items() if reason == "asks"),
     }
     assert with_call("select_is_last_administrator") == {"auth/domain/account/changes.py"}
+
+
+# The verbs of the glossary in docs/architecture.md, and the words that names of functions do not use for them.
+SECOND_WORDS = {
+    "redirect": "see_other|go_on|arrive|forward|send_to|to_own|to_provider",
+    "notify": "tell|inform|alert",
+    "record": "audit|store_act|log_act",
+    "refuse": "reject|forbid|disallow",
+}
+
+
+def test_names_of_functions_have_one_verb_for_each_thing():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert SECOND_WORDS.keys() <= set(re.findall(r"^\| (\w+) \| [^|]+ \| `", page, re.MULTILINE))
+    second = re.compile(rf"_?({'|'.join(SECOND_WORDS.values())})(_|$)")
+    named = [
+        (source, node.name)
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.FunctionDef) and second.match(node.name)
+    ]
+    assert named == []
+
+
+def test_browsers_are_redirected_by_one_function():
+    homes = {
+        (source, node.name)
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.FunctionDef) and "{'Location': " in ast.unparse(node)
+    }
+    assert homes == {("auth/domain/sessions/token_response.py", "redirect")}

@@ -8,7 +8,7 @@ from auth.web import cookies, fields, guard, refuses_by_page, schemas
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
-from auth.web.html.page import message_frame, to_own
+from auth.web.html.page import message_frame, redirect_to_own
 from auth.web.html.problems import asks_for_page
 from auth.web.input import known_id, read_query
 
@@ -32,7 +32,7 @@ def list_dev_inbox() -> Response:
     """
     query = read_query(_Query())
     if "key" in query and asks_for_page():
-        response = to_own("dev/inbox")
+        response = redirect_to_own("dev/inbox")
         cookies.remember(response, guard.INBOX, served.inbox_key)
         return response
     recipient = query.get("recipient")

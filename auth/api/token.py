@@ -98,7 +98,7 @@ def _refresh() -> Response:
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
-        limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+        limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
     return token_response(Session(row, issue))
 
 
@@ -110,9 +110,9 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
         queries.end_reused_session(latchkey.db, session_id=sent.session_id, client_id=None)
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
         return ApiError("refresh.refresh_token_already_used")
-    audit.about(user_id=row.user_id)
+    audit.note(user_id=row.user_id)
     if row.state == "over_request_rate_limit":
-        limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        limits.add_headers(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
         return limits.refusal(row.state, row.seconds_left)
     return ApiError(f"refresh.{row.state}")
 

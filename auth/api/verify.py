@@ -170,7 +170,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        return _arrive_elsewhere(outcome.session.row, link_type)
+        return _redirect_elsewhere(outcome.session.row, link_type)
     # The page that asked for a change would ask another browser to sign in.
     asks = changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None
     if outcome.is_elsewhere or asks:
@@ -193,11 +193,12 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return form_page("undone.html", "forgot-password", typed_address=given, shown=address(masked(given)))
 
 
-def _arrive_elsewhere(session: Any, link_type: str) -> Response:
+def _redirect_elsewhere(session: Any, link_type: str) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
     if link_type == "recovery":
-        return arrivals.arrive(session, arrivals.Destination().before_password(), "new-password")
-    return arrivals.arrive(session, arrivals.Destination(), "account?done=here")
+        destination = arrivals.Destination().before_password()
+        return arrivals.redirect_with_cookie(session, destination, "new-password")
+    return arrivals.redirect_with_cookie(session, arrivals.Destination(), "account?done=here")
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
@@ -207,7 +208,7 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":
         return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
-    audit.refused(error.error_code)
+    audit.record_refusal(error.error_code)
     return _dead_link_page(query["type"])
 
 

@@ -20,7 +20,7 @@ from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.html.admin.console_page import console_page, counted
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input
@@ -104,7 +104,7 @@ def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
 def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     def start(_subject: Subject, given: dict[str, Any]) -> Response:
         made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
-        return to_own(f"console/bulk/{made.id}")
+        return redirect_to_own(f"console/bulk/{made.id}")
 
     return start
 
@@ -202,7 +202,7 @@ def work_on(bulk_id: str) -> Response:
             g.claim = None
         if time.monotonic() >= until:
             break
-    return to_own(f"console/bulk/{bulk.id}")
+    return redirect_to_own(f"console/bulk/{bulk.id}")
 
 
 class _Done(Exception):

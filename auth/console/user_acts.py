@@ -19,7 +19,7 @@ from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
 from auth.web.html.admin.console_page import counted, device
 from auth.web.html.admin.subjects import changeable_user
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
 from sql import queries
@@ -138,12 +138,12 @@ def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create(_users: Subject, body: dict[str, Any]) -> Response:
-    return to_own(f"console/users/{json.loads(users.create_user(body))['id']}?done=create")
+    return redirect_to_own(f"console/users/{json.loads(users.create_user(body))['id']}?done=create")
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
     user, _message_id = messages.invite({"email": form["email"], "data": {}, "options": {}})
-    return to_own(f"console/users/{json.loads(user)['id']}?done=invite")
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}?done=invite")
 
 
 USER_ACTS = {

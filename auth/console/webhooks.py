@@ -18,7 +18,7 @@ from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, console_page, counted, page_of, place_of, pretty
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
@@ -138,7 +138,7 @@ def _once(id: str, secret: str | None) -> Response:
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
     webhooks.delete(subject.row.id)
-    return to_own("console/webhooks?done=delete")
+    return redirect_to_own("console/webhooks?done=delete")
 
 
 def _sent_again(subject: Subject) -> list[str]:

@@ -49,7 +49,7 @@ def say(settings: Settings, line: str, level: str = "info") -> None:
     print(_event(line, level) if _is_json(settings) else line, file=sys.stderr, flush=True)
 
 
-def refusal(text: str) -> str:
+def start_failure(text: str) -> str:
     """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
 
     The settings may be what is wrong, so they are not asked.

@@ -50,7 +50,7 @@ def main() -> None:
             config, db, key_ring.sealer, channels.senders(config, db, key_ring.sealer), count=count
         )
     except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
-        sys.exit(logs.refusal(str(error)))
+        sys.exit(logs.start_failure(str(error)))
     _call_at_the_end(deliverer.end)
     log = structlog.get_logger()
     log.info("delivery_started")

@@ -122,7 +122,7 @@ class Deliverer:
             for lane in self._lanes:
                 self._fill(lane)
             if time.monotonic() - self._beat_at >= _HEARTBEAT_INTERVAL:
-                queries.note_done(self.db, task="delivery")
+                queries.record_done(self.db, task="delivery")
                 self._beat_at = time.monotonic()
             self._database_failures.end()
         except psycopg2.Error as error:

@@ -38,7 +38,7 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
 
     Call it outside any transaction. Raises `ApiError` if the hook refuses or fails.
     """
-    audit.about(user_id=claims["sub"])
+    audit.note(user_id=claims["sub"])
     event = event_of(found, claims, method)
     try:
         if found.function:

@@ -69,7 +69,7 @@ def metadata(hook: Hook) -> dict[str, str]:
 
 @as_api_error.register
 def _hook_refused(error: HookRefused) -> ApiError:
-    _note_hook("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
+    _log_answer("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
     refusal = ApiError("hook_refused", message=one_line(error.message))
     refusal.status = error.status
     return refusal
@@ -77,11 +77,11 @@ def _hook_refused(error: HookRefused) -> ApiError:
 
 @as_api_error.register
 def _hook_failed(error: HookFailed) -> ApiError:
-    _note_hook("hook_failed", error.hook, one_line(error.reason))
+    _log_answer("hook_failed", error.hook, one_line(error.reason))
     return unavailable("hook_failed")
 
 
-def _note_hook(event: str, hook: str, said: str) -> None:
+def _log_answer(event: str, hook: str, said: str) -> None:
     """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
     log.warning(event, hook=hook, said=said)
     g.refusal_details = {**(g.refusal_details or {}), "hook": hook, "said": said}

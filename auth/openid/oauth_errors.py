@@ -64,7 +64,7 @@ def _as_oauth_error(error: ApiError) -> OAuthError:
 
 
 def answer(error: OAuthError) -> Response:
-    audit.refused(error.error)
+    audit.record_refusal(error.error)
     body = {"error": error.error, "error_description": error.description, **error.members}
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)

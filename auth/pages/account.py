@@ -29,8 +29,8 @@ from auth.web.html.page import (
     has_text,
     page,
     provider,
+    redirect_to_own,
     text,
-    to_own,
 )
 from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import known_id, read_form
@@ -114,14 +114,14 @@ def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # A session that has ended meanwhile is no error.
     guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
-    return to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
+    return redirect_to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
 
 
 @blueprint.post("/account/sessions/end-others")
 @form("log_out", level=Level.AAL2)
 def end_other_devices() -> Response:
     browser_sessions.end("others")
-    return to_own("account?done=devices#devices")
+    return redirect_to_own("account?done=devices#devices")
 
 
 @blueprint.post("/account/connect")
@@ -133,7 +133,7 @@ def connect_provider() -> Response:
     state = identities.begin(
         chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
     )
-    return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
+    return redirect_to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
 
 
 @blueprint.get("/account/changes")

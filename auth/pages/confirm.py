@@ -19,7 +19,7 @@ from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
-from auth.web.html.page import address, next_code, page, to_own
+from auth.web.html.page import address, next_code, page, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import read_form
 
@@ -40,9 +40,9 @@ def confirm(problem: Problem | None = None) -> Response:
     known = guard.live_caller()
     if request.method == "POST":
         record_reauthentication(known, read_form(form_schemas.ProofForm()) | waiting.browser())
-        return to_own(own_page(request.form.get("next")) or "account")
+        return redirect_to_own(own_page(request.form.get("next")) or "account")
     is_by_factor = known.has_factor and known.aal == "aal2"
-    return to_own(destination().path("second-step")) if is_by_factor else _page()
+    return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
 
 
 @blueprint.post("/account/confirm/passkey")
@@ -51,7 +51,7 @@ def submit_passkey_proof(problem: Problem | None = None) -> Response:
     if problem:
         return _page(problem)
     assertions.prove(sent_credential(), owner=assertions.own_session())
-    response = to_own(own_page(request.form.get("next")) or "account")
+    response = redirect_to_own(own_page(request.form.get("next")) or "account")
     browser_sessions.renew(response)
     return response
 

@@ -9,7 +9,7 @@ from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
 from auth.domain.sessions import browser_sessions
 from auth.domain.sign_in import assertions
-from auth.domain.sign_in.arrivals import go_on
+from auth.domain.sign_in.arrivals import redirect_onward
 from auth.domain.sign_in.reauthentication import add, has_proof, require
 from auth.pages.passkeys import ending, own_passkeys
 from auth.web import Level, form_schemas, g, guard
@@ -17,7 +17,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import page, to_own, waiting_behind
+from auth.web.html.page import page, redirect_to_own, waiting_behind
 from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import known_id, read_form
 from sql import queries
@@ -41,7 +41,7 @@ def second_step(problem: Problem | None = None) -> Response:
         factors.verify_code(read_form(form_schemas.AppCodeForm())["code"])
         return _raised()
     # Never continue from a GET request, which another site may have started.
-    return _second_step_page() if _is_asked() else to_own(destination().path("sign-in"))
+    return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))
 
 
 @blueprint.post("/second-step/recovery")
@@ -75,7 +75,7 @@ def submit_key_second_step(problem: Problem | None = None) -> Response:
 @form("skip_second_step", level=Level.AAL1)
 def skip_second_step() -> Response:
     """Continue to the application without the passkey, which sensitive changes still ask for."""
-    return go_on(destination(), level=Level.AAL1)
+    return redirect_onward(destination(), level=Level.AAL1)
 
 
 def _is_asked() -> bool:
@@ -91,7 +91,7 @@ def _second_step_page(problem: Problem | None = None) -> Response:
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
-        return to_own(destination().path("account/two-step"))
+        return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
     may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
@@ -107,7 +107,7 @@ def _second_step_page(problem: Problem | None = None) -> Response:
 def _raised() -> Response:
     """Continue with the raised session, under a new cookie."""
     browser_sessions.resume()
-    response = go_on(destination())
+    response = redirect_onward(destination())
     browser_sessions.renew(response)
     return response
 
@@ -151,7 +151,7 @@ def finish_two_step(problem: Problem | None = None) -> Response:
     factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
     browser_sessions.resume()
     has_codes = recovery_codes.status()["remaining"]
-    response = go_on(destination(), done="factor_added") if has_codes else _new_codes()
+    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes()
     browser_sessions.renew(response)
     return response
 
@@ -198,5 +198,5 @@ def rename(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
         rename_step(step["id"], read_form(form_schemas.NameForm())["name"])
-        return to_own("account?done=renamed#security")
+        return redirect_to_own("account?done=renamed#security")
     return page("account_rename.html", script=True, here=None, problem=problem, step=step)

@@ -7,14 +7,14 @@ from flask import Blueprint, Response
 
 from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
 from auth.domain.sign_in import assertions
-from auth.domain.sign_in.arrivals import arrive, go_on
+from auth.domain.sign_in.arrivals import redirect_onward, redirect_with_cookie
 from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import sign_in_page
 from auth.web import Level, guard
 from auth.web.context import latchkey
 from auth.web.html.challenges import sent_credential
 from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import page, to_own
+from auth.web.html.page import page, redirect_to_own
 from auth.web.html.problems import Problem, form
 from sql import queries
 
@@ -36,7 +36,9 @@ def submit_passkey(problem: Problem | None = None) -> Response:
     if problem:
         return sign_in_page(problem)
     require_enabled()
-    return arrive(assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
+    return redirect_with_cookie(
+        assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey"
+    )
 
 
 def ending() -> dict[str, bool]:
@@ -63,7 +65,7 @@ def submit_new_passkey() -> Response:
     credential = sent_credential()
     finish_registration(guard.live_caller(), credential)
     to = destination()
-    return go_on(to) if to.next else to_own("account?done=passkey_added#security")
+    return redirect_onward(to) if to.next else redirect_to_own("account?done=passkey_added#security")
 
 
 def own_passkeys() -> list[dict[str, Any]]:

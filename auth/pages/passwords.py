@@ -4,12 +4,12 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.domain.account import removal
 from auth.domain.account.changes import change_user
 from auth.domain.sessions import browser_sessions
-from auth.domain.sign_in.arrivals import go_on
+from auth.domain.sign_in.arrivals import redirect_onward
 from auth.pages.confirm import require_proof
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import text, to_own
+from auth.web.html.page import redirect_to_own, text
 from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import read_form
 
@@ -19,7 +19,7 @@ blueprint = Blueprint("passwords", __name__)
 @blueprint.get("/.well-known/change-password")
 def change_password() -> Response:
     """Lead password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
-    return to_own("sign-in?next=new-password")
+    return redirect_to_own("sign-in?next=new-password")
 
 
 @blueprint.post("/new-password/common")
@@ -40,7 +40,7 @@ def check_common() -> Response:
 def new_password(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         change_user(read_form(form_schemas.PasswordForm()))
-        return go_on(destination(), done="password")
+        return redirect_onward(destination(), done="password")
     if not problem:
         require_proof()
     known = browser_sessions.resume()

@@ -15,7 +15,7 @@ from auth.pages.sign_in import not_yet
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import next_code, page, to_own
+from auth.web.html.page import next_code, page, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at
 from auth.web.input import read_form
 from sql import queries
@@ -34,7 +34,7 @@ def own_user() -> dict[str, Any]:
 def name(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
-        return to_own("account?done=name")
+        return redirect_to_own("account?done=name")
     known = own_user()["user_metadata"].get("name")
     shown = known if isinstance(known, str) else ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
@@ -76,7 +76,7 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
         # The link may have confirmed the email meanwhile.
         if error.error_code != "otp_expired" or not _has_email(sent.get("email")):
             raise
-    return to_own(f"account?done={kind}")
+    return redirect_to_own(f"account?done={kind}")
 
 
 @blueprint.post("/account/email/waiting/state")
@@ -90,7 +90,7 @@ def show_email_waiting() -> Response:
 def submit_email_waiting(problem: Problem | None = None) -> Response:
     """Go on if the link to the new address is used."""
     if not problem and _has_email(read_form(form_schemas.EmailForm())["email"]):
-        return to_own("account?done=email")
+        return redirect_to_own("account?done=email")
     return _code_again("email", problem or not_yet())
 
 

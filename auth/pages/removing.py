@@ -19,7 +19,7 @@ from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.destinations import destination
-from auth.web.html.page import address, application, page, provider, text, to_own
+from auth.web.html.page import address, application, page, provider, redirect_to_own, text
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import check, known_id
 from sql import queries
@@ -124,7 +124,7 @@ def remove_from_account(problem: Problem | None = None) -> Response:
     wanted = _wanted()
     if request.method == "POST" and not problem:
         wanted.run()
-        return to_own(wanted.done)
+        return redirect_to_own(wanted.done)
     to = destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"

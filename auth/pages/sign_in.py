@@ -13,15 +13,15 @@ from auth.domain.links.message_requests import request_message
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import Session, see_other
+from auth.domain.sessions.token_response import Session, redirect
 from auth.domain.sign_in import waiting
-from auth.domain.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
+from auth.domain.sign_in.arrivals import LAST_USED, Destination, redirect_onward, redirect_with_cookie
 from auth.domain.sign_in.passwords import sign_in_with_password
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import identifier, next_code, provider, text, to_own
+from auth.web.html.page import identifier, next_code, provider, redirect_to_own, text
 from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import read_form
 
@@ -49,10 +49,10 @@ def sign_in(problem: Problem | None = None) -> Response:
         return sign_in_page(problem)
     if request.method == "POST":
         session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
-        return arrive(session.row, destination(), way="password")
+        return redirect_with_cookie(session.row, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and not to:
-        return go_on(to)
+        return redirect_onward(to)
     return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
 
 
@@ -75,7 +75,7 @@ def submit_sign_in_code(problem: Problem | None = None) -> Response:
 @form("continue_sign_in", level=Level.AAL2)
 def continue_signed_in() -> Response:
     """Hand the application a session for the user who is signed in."""
-    return go_on(destination())
+    return redirect_onward(destination())
 
 
 @form_at(blueprint, "/sign-up", "sign_up", is_queued=True, refusal="sign_up_refused")
@@ -89,12 +89,12 @@ def sign_up(problem: Problem | None = None) -> Response:
         body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
         if latchkey.settings.autoconfirm:
             session = cast(Session, register(body))
-            return arrive(session.row, to, way="password")
+            return redirect_with_cookie(session.row, to, way="password")
         wait = outgoing.seconds_to_wait(address)
         register(body)
         return _sent_page("sign-up", address, wait)
     if browser_sessions.resume() or identifier() is None:
-        return to_own(destination().path("sign-in"))
+        return redirect_to_own(destination().path("sign-in"))
     return sign_up_page()
 
 
@@ -237,16 +237,16 @@ def submit_code(path: str, link_type: str) -> Response:
     """Sign the browser in with the code of a form. Raises `ApiError`."""
     sent = read_form(form_schemas.CodeForm())
     # First, because the code of a used link would count as a wrong one.
-    if "email" in sent and (response := go_on_if_used(path, sent["email"])):
+    if "email" in sent and (response := redirect_if_used(path, sent["email"])):
         return response
     proof = by_code(_address_of(sent), sent["code"], **waiting.browser())
     outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
     way = "code" if path == "sign-in" else "password"
     to, page_after = _onward("forgot-password" if "password_removed" in outcome.members else path)
-    return arrive(outcome.session.row, to, page_after, way=way)
+    return redirect_with_cookie(outcome.session.row, to, page_after, way=way)
 
 
-def go_on_if_used(path: str, email: str) -> Response | None:
+def redirect_if_used(path: str, email: str) -> Response | None:
     """Continue if the link was used and this browser gains nothing by it; otherwise return None.
 
     Raises `ApiError` if the link was used in another browser, which alone is signed in.
@@ -256,16 +256,16 @@ def go_on_if_used(path: str, email: str) -> Response | None:
         return None
     known, (to, page_after) = browser_sessions.resume(), _onward(path)
     if known and known.user_id == used.user_id:
-        return to_own(to.path(page_after))
+        return redirect_to_own(to.path(page_after))
     if path != "sign-up":
         raise ApiError("elsewhere.otp_expired")
     if not known and (session := waiting.continue_sign_up(email)):
-        return arrive(session, to)
+        return redirect_with_cookie(session, to)
     used = waiting.used_link(email, LINKS[path])
     if known or not used or not used.has_gone_on:
         raise ApiError("sign_up_elsewhere.otp_expired")
     # Perhaps in another window of this browser, whose cookie comes with the next request.
-    return see_other(with_query(to.own_url("sign-in"), {"error_code": "used_elsewhere_sign_up"}))
+    return redirect(with_query(to.own_url("sign-in"), {"error_code": "used_elsewhere_sign_up"}))
 
 
 def _onward(path: str) -> tuple[Destination, str]:

@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, jsonify, request
 
 from auth.domain.sign_in import waiting
-from auth.pages.sign_in import LINKS, code_page, go_on_if_used, not_yet, sign_in_page
+from auth.pages.sign_in import LINKS, code_page, not_yet, redirect_if_used, sign_in_page
 from auth.web import form_schemas
 from auth.web.html.problems import Problem, form
 from auth.web.input import read_form
@@ -25,7 +25,7 @@ def submit_waiting(problem: Problem | None = None) -> Response:
     """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
     if problem is None:
         sent = read_form(form_schemas.WaitingForm())
-        if response := go_on_if_used(sent["page"], sent["email"]):
+        if response := redirect_if_used(sent["page"], sent["email"]):
             return response
         problem = not_yet()
     path, typed = request.form.get("page", ""), request.form.get("email", "")

@@ -80,7 +80,7 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = latchkey.providers.get(known.provider)
     if provider is None:
-        return oauth.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
+        return oauth.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(oauth.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
@@ -88,11 +88,11 @@ def begin_linking() -> Response:
         return _dead_link()
     try:
         secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
-        return oauth.to_provider(provider, state, secrets, browser, 303)
+        return oauth.redirect_to_provider(provider, state, secrets, browser, 303)
     except CannotOpen:
         return _dead_link()
     except oauth.ProviderRefusal as refusal:
-        return oauth.refused(known.redirect_to, refusal)
+        return oauth.redirect_with_refusal(known.redirect_to, refusal)
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":

@@ -6,6 +6,7 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.tokens import one_time
 from auth.domain.account import identities
 from auth.domain.messages import outgoing
+from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in import oauth
 from auth.domain.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.domain.sign_in.external_identities import sign_in
@@ -37,14 +38,14 @@ def authorize() -> Response:
     comes_from_us = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
         # It would sign the browser out of its present account. The page asks the user.
-        return Response(status=302, headers={"Location": redirect_to})
+        return redirect(redirect_to, 302)
     state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
     browser = cookies.browser_secret(oauth.COOKIES[provider.posts_form])
     wish = {"asks_again": query.get("prompt") == "login"}
     try:
-        response = oauth.to_provider(provider, state, secrets | wish, browser, 302)
+        response = oauth.redirect_to_provider(provider, state, secrets | wish, browser, 302)
     except oauth.ProviderRefusal as refusal:
-        response = oauth.refused(redirect_to, refusal)
+        response = oauth.redirect_with_refusal(redirect_to, refusal)
         response.status_code = 302
         return response
     columns = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
@@ -76,7 +77,7 @@ def callback(name: str | None = None) -> Response:
     query = read(schemas.CallbackQuery())
     flow = oauth.spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
-        return oauth.refused(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+        return oauth.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
     target = latchkey.redirects.checked(flow.redirect_to)
     try:
         identity = oauth.identify(flow, name, query)
@@ -88,10 +89,10 @@ def callback(name: str | None = None) -> Response:
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
-        return oauth.refused(flow.redirect_to, error)
+        return oauth.redirect_with_refusal(flow.redirect_to, error)
 
 
 def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
-    audit.about(user_id=flow.user_id, provider=flow.provider)
+    audit.note(user_id=flow.user_id, provider=flow.provider)
     identities.link(flow, identity)
     return redirect_done(target, "identity_linked", "Identity linked")

@@ -67,7 +67,7 @@ def record(
     queries.record_acts(tx, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 
-def about(
+def note(
     *,
     user_id: str | None = None,
     address: str | None = None,
@@ -80,23 +80,23 @@ def about(
     return g.subject
 
 
-def refused(reason: str) -> None:
+def record_refusal(reason: str) -> None:
     """Record a refusal, with an error_code as its reason, once the response is known."""
     if g.refused_because is None:
-        after_this_request(_record_refusal)
+        after_this_request(_write_refusal)
     g.refused_because = reason
 
 
-def _record_refusal(response: Response) -> Response:
+def _write_refusal(response: Response) -> Response:
     action, reason = g.route.refusal, g.refused_because
     if action is None or (reason not in _REASONS and reason != _REASONS_OF.get(action)):
         return response
     # A forged refresh token belongs to no user.
     if action == "refresh_refused" and g.subject is None:
         return response
-    # First, because `about` replaces them.
+    # First, because `note` replaces them.
     details = g.refusal_details or {}
-    known = g.subject or about(user_id=g.user_id)
+    known = g.subject or note(user_id=g.user_id)
     try:
         queries.record_refusal(latchkey.db, **known, action=action, reason=reason, details=details)
     except psycopg2.Error as error:

@@ -87,7 +87,7 @@ def _database_error(error: psycopg2.Error) -> ApiError:
         return ApiError(_CONSTRAINTS[constraint], _size_details(constraint))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
-        health.note_trouble(error)
+        health.report_trouble(error)
         return unavailable()
     return _unexpected(error)
 

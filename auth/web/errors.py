@@ -203,7 +203,7 @@ def found(row: T | None, key: str) -> T:
 
 
 def envelope(error: ApiError) -> Response:
-    audit.refused(error.error_code)
+    audit.record_refusal(error.error_code)
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     body |= {"details": error.details} if error.details else {}
     body |= {"error_code": error.error_code, **error.members}

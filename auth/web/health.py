@@ -25,7 +25,7 @@ _TROUBLES: dict[type[psycopg2.Error], str] = {
 seen = mmap.mmap(-1, _TIME.size * len(_TROUBLES))
 
 
-def note_trouble(error: psycopg2.Error) -> None:
+def report_trouble(error: psycopg2.Error) -> None:
     """Remember that a request failed, if /health should say so."""
     for number, kind in enumerate(_TROUBLES):
         if isinstance(error, kind):

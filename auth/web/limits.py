@@ -5,7 +5,7 @@ per network, or per user and network; Flask-Limiter counts before the body is re
 harm. *Verdicts* on passwords, codes and API keys: `record_verdict` counts what was wrong, and a verdict that
 could not be recorded is not told. *Messages*: `count_message` counts a request for one, whether or not it is
 sent, for its recipient and in the total of its channel. Rows of the last two have the same columns, and
-sql/functions/limits.sql names their kinds. Views pass their limits to `note`, for the headers.
+sql/functions/limits.sql names their kinds. Views pass their limits to `add_headers`.
 """
 
 import logging
@@ -186,7 +186,7 @@ def count_too(count: Callable[[], None]) -> None:
         limiter.context.view_rate_limits = [*others, *limiter.current_limits]
 
 
-def note(window: Window) -> None:
+def add_headers(window: Window) -> None:
     """Add rate-limit headers for a limit that Flask-Limiter does not count."""
     g.windows += (window,)
 

@@ -50,5 +50,5 @@ def check(tx: Transaction, user_id: str, user: _User | None) -> _User:
 
 def refusal(user_id: str) -> ApiError:
     """Return the error for an act on another administrator, whose id goes into the audit log."""
-    audit.about(user_id=user_id)
+    audit.note(user_id=user_id)
     return ApiError("target.insufficient_permissions")

@@ -51,26 +51,28 @@ class EventSender(Sender):
             options = {"timeout": self.timeout, "allows": allows}
             response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
         except TryLater as failure:
-            self._note_failure(recipient, str(failure))
+            self._record_failure(recipient, str(failure))
             # Without `is_down`, because the log names the webhook, not the channel.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:
             # The webhook has received the event, so a failure to record that must not fail the attempt.
             with contextlib.suppress(psycopg2.Error):
-                if endpoint.is_failing and queries.note_webhook_success(self.db, id=recipient):
+                if endpoint.is_failing and queries.record_webhook_success(self.db, id=recipient):
                     log.warning("webhook_works_again", webhook_id=recipient)
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
         is_gone = response.status == 410
-        self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
+        self._record_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
         raise Refused(reply) if is_gone else TryLater(reply)
 
-    def _note_failure(
+    def _record_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float = 0.0
     ) -> None:
         limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
-        failed = queries.note_webhook_failure(self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits)
+        failed = queries.record_webhook_failure(
+            self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits
+        )
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

@@ -19,7 +19,7 @@ from tests.support.services import HOME, at
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, refresh, sign_in
 
-RECORDERS = ("audit.record", "_record", "_store", "_tell")
+RECORDERS = ("audit.record", "_record", "_store", "_record_and_notify")
 WRONG_PASSWORD = "Wrong-Horse-1"
 
 
@@ -262,7 +262,7 @@ def test_documentation_lists_exactly_the_recorded_actions():
     root = schema.SCHEMA.parent
     statements = [re.sub(r"--[^\n]*", "", each.text) for each in sql.load_statements().values()]
     sources = [path.read_text() for path in (root / "auth").rglob("*.py")]
-    modules = [ast.parse(source) for source in sources if re.search(r"\bacts?\b|record|_store|_tell", source)]
+    modules = [ast.parse(source) for source in sources if re.search(r"\bacts?\b|record|_store", source)]
     acts = set().union(*map(acts_of, statements), *map(acts_in, modules), get_args(Refusal))
     refresh_act = (schema.FUNCTIONS / "refreshing.sql").read_text().partition("FUNCTION refresh_act")[2]
     acts |= set(re.findall(r"THEN '(\w+)'", refresh_act))

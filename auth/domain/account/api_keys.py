@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auth.core.tokens.api_keys import new_key
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in.reauthentication import add as adding
 from auth.domain.sign_in.reauthentication import give_proof, lock_caller
 from auth.domain.sign_in.reauthentication import remove as removing
@@ -33,7 +33,7 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     }
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, adding("api_key"), given=given)
-        tell(tx, caller, "api_key_added")
+        notify(tx, caller, "api_key_added")
         row = queries.write_api_key(tx, id=id, user_id=caller.id, session_id=g.caller.session_id, **columns)
         if row is None:
             raise ApiError("too_many_api_keys")
@@ -72,7 +72,7 @@ def remove_of(tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool =
     """
     for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
         if is_told:
-            tell(tx, user, "api_key_removed")
+            notify(tx, user, "api_key_removed")
         details = {"api_key": key.name, "api_key_id": key.id}
         audit.record(tx, user.id, user.email, ["api_key_removed"], [], **details)
     return bool(queries.remove_api_keys(tx, user_id=user.id, ids=list(ids)))

@@ -134,7 +134,7 @@ def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | Non
     queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason)
     queries.void_tokens(tx, user_id=caller.id)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
-    outgoing.tell(tx, caller, "password_changed")
+    outgoing.notify(tx, caller, "password_changed")
 
 
 def _record(tx: Transaction, caller: Any, wish: _Wish, removed: list[str]) -> None:

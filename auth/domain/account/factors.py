@@ -5,7 +5,7 @@ from typing import Any
 
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_own, is_asked
 from auth.domain.sessions.token_response import Session, raise_session
 from auth.domain.sign_in import assertions, factor_codes
@@ -193,7 +193,7 @@ def _complete(
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
         check_room(tx, caller.id)
-        tell(tx, caller, "factor_added")
+        notify(tx, caller, "factor_added")
         end_other_sessions(tx, caller.id)
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
@@ -236,7 +236,7 @@ def remove(factor_id: str, body: dict[str, Any]) -> None:
         caller = lock_caller(tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)
         if factor.is_verified:
-            tell(tx, caller, "factor_removed")
+            notify(tx, caller, "factor_removed")
             _record(tx, caller, "factor_removed", factor, "user.updated")
         queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
 
@@ -244,7 +244,7 @@ def remove(factor_id: str, body: dict[str, Any]) -> None:
 def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
-        tell(tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
+        notify(tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(tx, caller, "factor_removed", factor, None)
     queries.remove_factors(tx, user_id=caller.id, ids=ids)
 
@@ -259,7 +259,7 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(tx, user.id, factor_id)
     if factor.is_verified:
-        tell(tx, user, "factor_removed")
+        notify(tx, user, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
     queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
     queries.forget_factors(tx, user_id=user.id)

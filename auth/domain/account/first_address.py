@@ -7,7 +7,7 @@ from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.domain.account.admission import is_listed
 from auth.domain.messages import outgoing
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.web import audit, g
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -53,7 +53,7 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     _end_other_sessions(tx, user_id, session_id)
-    tell(tx, queries.lock_user(tx, user_id=user_id), "address_added")
+    notify(tx, queries.lock_user(tx, user_id=user_id), "address_added")
 
 
 def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
@@ -65,7 +65,7 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
     _end_other_sessions(tx, user_id, session_id)
     queries.void_tokens(tx, user_id=user_id)
     user = queries.lock_user(tx, user_id=user_id)
-    tell(tx, user, "identity_linked", provider=identity.provider)
+    notify(tx, user, "identity_linked", provider=identity.provider)
     return row.has_email
 
 

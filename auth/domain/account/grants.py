@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.domain.sign_in.reauthentication import remove as removing
 from auth.web import audit, guard
@@ -28,7 +28,7 @@ def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
     if queries.write_grant(tx, **columns).is_first:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
-        tell(tx, user, "application_added", application=name)
+        notify(tx, user, "application_added", application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(scopes)}
     audit.record(tx, user.id, user.email, ["grant_added"], [], **details)
 

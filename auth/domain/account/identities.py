@@ -7,12 +7,12 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.domain.account import first_address, removal
 from auth.domain.account.admission import is_listed, may_become
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_own, is_asked
 from auth.domain.sessions.token_response import Session
 from auth.domain.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.domain.sign_in.oauth import new_secrets, write_flow
-from auth.domain.sign_in.reauthentication import add, lock_caller, needed
+from auth.domain.sign_in.reauthentication import add, lock_caller, proof_refusal
 from auth.domain.sign_in.reauthentication import remove as removing
 from auth.web import Level, audit, g, guard
 from auth.web.context import latchkey
@@ -54,7 +54,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
             raise ApiError("session_not_found") from None
         if user.converted_at and user.converted_at > flow.created_at:
             # Begun by an anonymous user, without a proof.
-            raise needed()
+            raise proof_refusal()
         _add(tx, user, identity, flow.session_id)
 
 
@@ -104,7 +104,7 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not user.is_anonymous:
         queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked")
-        tell(tx, user, "identity_linked", provider=identity.provider)
+        notify(tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]
     audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
@@ -118,7 +118,7 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
         provider = found(next(iter(ways), None), "identity_not_found").provider
         if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
-        tell(tx, user, "identity_unlinked", provider=provider)
+        notify(tx, user, "identity_unlinked", provider=provider)
         queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=[], providers=[provider])
         removal.check_remaining(tx, user.id)
         own, reason = g.caller.session_id, "way_to_sign_in_removed"

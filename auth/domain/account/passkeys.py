@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.core.factors import webauthn
 from auth.domain.account import factors, first_address, removal
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.domain.sign_in.reauthentication import remove as removing
@@ -45,7 +45,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
         _credentials(tx, caller.id)
         if not caller.is_anonymous:
             factors.end_other_sessions(tx, caller.id)
-        tell(tx, caller, "passkey_added")
+        notify(tx, caller, "passkey_added")
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
         session = {"session_id": g.caller.session_id, "user_id": caller.id}
         queries.record_first_passkey(tx, **session, passkey_id=row.id)
@@ -110,7 +110,7 @@ def _credentials(tx: Transaction, user_id: str) -> list[Any]:
 def _remove(tx: Transaction, user: Any, passkey_id: str) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
-    tell(tx, user, "passkey_removed")
+    notify(tx, user, "passkey_removed")
     queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     if g.actor != "service_role":
         # As before the passkey. A proved address, in contrast, is not given up for another that is not.

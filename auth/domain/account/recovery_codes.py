@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.core.factors import recovery_codes
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import about_own, is_asked
 from auth.domain.sessions.token_response import Session, raise_session
 from auth.domain.sign_in import factor_codes
@@ -22,7 +22,7 @@ def create(body: dict[str, Any]) -> tuple[list[str], str]:
         caller = lock_caller(tx, add("recovery_codes"), given=given)
         made = [latchkey.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes]
         queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made)
-        _tell(tx, caller, "recovery_codes_created")
+        _record_and_notify(tx, caller, "recovery_codes_created")
     return codes, caller.moment
 
 
@@ -44,11 +44,11 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
         issue.confirm(tx)
         caller = lock_caller(tx)
         if spent := factor_codes.spend_recovery_code(tx, caller.id, code_mac):
-            _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)
+            _record_and_notify(tx, caller, "recovery_code_used", remaining=spent.remaining)
             return Session(raise_session(tx, g.caller.session_id, "recovery_code", None), issue)
     raise ApiError("recovery.mfa_verification_failed")
 
 
-def _tell(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:
+def _record_and_notify(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:
     audit.record(tx, caller.id, caller.email, [kind], [], **details)
-    tell(tx, caller, kind, **details)
+    notify(tx, caller, kind, **details)

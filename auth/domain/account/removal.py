@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.domain.account import api_keys, factors, grants
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in.reauthentication import proof_needed, remove
 from auth.web import audit, g
 from auth.web.context import latchkey
@@ -42,9 +42,9 @@ def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) ->
     factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
     for provider in providers:
         if provider in ADDRESSES:
-            tell(tx, caller, f"{provider}_changed")
+            notify(tx, caller, f"{provider}_changed")
         else:
-            tell(tx, caller, "identity_unlinked", provider=provider)
+            notify(tx, caller, "identity_unlinked", provider=provider)
             email = None if "email" in providers else caller.email
             audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
     factors.remove_recent(tx, caller, factor_ids)

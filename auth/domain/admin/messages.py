@@ -47,7 +47,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
         events, made_by = ["user.created" if created_id else None], "invitation" if created_id else None
         audit.record(tx, user_id, email, acts, events, by=made_by)
         user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
-    outgoing.note_quota(quota)
+    outgoing.add_quota_headers(quota)
     return user, message_id
 
 
@@ -117,7 +117,7 @@ def resend(message_id: str) -> None:
         else:
             _notify_again(tx, message)
         audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
-    outgoing.note_quota(quota)
+    outgoing.add_quota_headers(quota)
 
 
 def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:

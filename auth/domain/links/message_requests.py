@@ -90,5 +90,5 @@ def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] 
         message.write(tx, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
         audit.record(tx, user_id, None, ["message_requested"], [], **details)
-    outgoing.note_quota(quota)
+    outgoing.add_quota_headers(quota)
     return message.id

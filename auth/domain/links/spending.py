@@ -8,7 +8,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.domain.account import first_address, removal
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
 from auth.domain.sign_in import waiting
@@ -48,7 +48,7 @@ def spend(
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
     asked for the link.
     """
-    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    audit.note(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": g.client["network"]}
     issue, members = Issue(), dict[str, Any]()
     try:
@@ -194,7 +194,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     is_first = first_address.is_without_address(user)
     queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
-    tell(tx, user, act, **{f"new_{kind}": spent.target})
+    notify(tx, user, act, **{f"new_{kind}": spent.target})
     queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:

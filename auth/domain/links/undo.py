@@ -12,7 +12,7 @@ from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
 from auth.core.tokens import one_time
 from auth.domain.account import removal
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in import assertions, factor_codes
 from auth.web import audit, g
 from auth.web.context import latchkey
@@ -66,7 +66,7 @@ def take_back(token: str, answer: Answer, kept: Container[str]) -> str | None:
     `kept` are the ids of what was added in the last seven days and stays.
     """
     token_hash = one_time.hash_token(token)
-    audit.about(token_hash=token_hash, type="undo")
+    audit.note(token_hash=token_hash, type="undo")
     asked = asked_factors(token)
     if asked and answer.code:
         # In a transaction of its own, because codes are counted before the user's row is locked.
@@ -136,5 +136,5 @@ def _give_back(tx: Transaction, user: Any, address: str) -> None:
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link: it would take the account away again.
-        tell(tx, user, "email_changed", undo=False, new_email=address)
+        notify(tx, user, "email_changed", undo=False, new_email=address)
     queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

@@ -16,7 +16,7 @@ from auth.delivery import dev_inbox
 from auth.web import counts, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.limits import Window, note, refusal
+from auth.web.limits import Window, add_headers, refusal
 from sql import Transaction, queries
 
 _not_sent = ThrottledLog("message_not_sent")
@@ -109,8 +109,8 @@ class Message:
         )
 
 
-def tell(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
-    """Tell a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
+def notify(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
+    """Notify a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
 
     It goes to the proved address. `others` are variables of the template.
     """
@@ -147,11 +147,11 @@ def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "quer
         seconds=total.get_expiry(),
     )
     if row.refused_by:
-        _note_unsent(address, _REASONS[row.refused_by].format("MAIL" if is_mail else "SMS"))
+        _log_unsent(address, _REASONS[row.refused_by].format("MAIL" if is_mail else "SMS"))
     return row
 
 
-def _note_unsent(address: str, reason: str) -> None:
+def _log_unsent(address: str, reason: str) -> None:
     _not_sent.count(reason=reason)
     if latchkey.settings.dev_inbox:
         dev_inbox.keep_unsent(latchkey.db, latchkey.sealer, str(uuid.uuid4()), address, reason)
@@ -171,7 +171,7 @@ def _refusal(address: str, row: "queries.CountMessage") -> ApiError:
     if row.refused_by == "total" and g.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":
-        note(Window(row.amount or 0, 0, row.seconds_left))
+        add_headers(Window(row.amount or 0, 0, row.seconds_left))
     return too_early(address, row.seconds_left)
 
 
@@ -194,7 +194,7 @@ def _windows_here(address: str) -> Windows:
     return [counts.window("message", limit, address, network) for limit in limits]
 
 
-def note_quota(row: Any) -> None:
+def add_quota_headers(row: Any) -> None:
     """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
-        note(Window(row.amount, row.remaining, row.resets_in))
+        add_headers(Window(row.amount, row.remaining, row.resets_in))

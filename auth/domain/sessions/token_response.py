@@ -58,10 +58,10 @@ def raise_session(
     return queries.raise_session(tx, **columns, network=g.client["network"])
 
 
-def see_other(url: str) -> Response:
-    # Not `redirect`: its page repeats the tokens. Browsers that leave for another website get a page instead:
-    # see auth/web/html/leaving.py.
-    return Response(status=303, headers={"Location": url})
+def redirect(url: str, status: int = 303) -> Response:
+    # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
+    # page instead: see auth/web/html/leaving.py.
+    return Response(status=status, headers={"Location": url})
 
 
 def token_response(session: Session, **members: Any) -> Response:
@@ -113,7 +113,7 @@ def exchange(code: str, code_challenge: str) -> Session:
     issue = _issue_for_code(code_hash, code_challenge)
     with latchkey.db.transaction() as tx:
         owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
-        audit.about(user_id=owner and owner.id)
+        audit.note(user_id=owner and owner.id)
         known = queries.select_authorization_code(tx, code_hash=code_hash)
         if owner is None or known is None:
             raise ApiError("flow_state_not_found")

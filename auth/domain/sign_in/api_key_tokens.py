@@ -12,7 +12,7 @@ from auth.domain.sessions.issuing import Issue, answered, is_asked
 from auth.web import audit, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
-from auth.web.limits import Window, note, refusal
+from auth.web.limits import Window, add_headers, refusal
 from sql import queries
 
 
@@ -25,7 +25,7 @@ def exchange(key: str) -> dict[str, Any]:
     row = _use(id, key)
     if row is None:
         owner = queries.select_owner_of_api_key(latchkey.db, id=id)
-        audit.about(user_id=owner and owner.user_id, api_key_id=id)
+        audit.note(user_id=owner and owner.user_id, api_key_id=id)
         raise ApiError("key.invalid_credentials")
     claims, issue = _compose(row), Issue(user_id=row.user_id)
     if is_asked(for_client=True):
@@ -56,10 +56,10 @@ def _use(id: str, key: str) -> "queries.UseApiKey | None":
         raise refusal("over_request_rate_limit", verdict.refused_for)
     if row is None:
         return None
-    audit.about(user_id=row.user_id, api_key_id=id)
+    audit.note(user_id=row.user_id, api_key_id=id)
     if settings.rate_limits_enabled:
         most = settings.rate_limit_refresh.amount
-        note(Window(most, max(0, most - row.refreshes), row.seconds_left))
+        add_headers(Window(most, max(0, most - row.refreshes), row.seconds_left))
         if row.refreshes > most:
             raise refusal("over_request_rate_limit", row.seconds_left)
     if row.state != "live":

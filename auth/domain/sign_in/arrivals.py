@@ -12,7 +12,7 @@ from auth.core.net.redirects import with_fragment, with_query
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions, token_response
 from auth.domain.sessions.issuing import about_new, is_asked
-from auth.domain.sessions.token_response import Outcome, Session, see_other
+from auth.domain.sessions.token_response import Outcome, Session, redirect
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.context import latchkey
@@ -130,14 +130,14 @@ def redirect_signed_in(
 ) -> Response:
     """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
     if outcome.authorization_code:
-        return see_other(with_query(target, {"code": outcome.authorization_code}))
+        return redirect(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
         if "password_removed" in outcome.members:
             target = _destination(target).before_password().own_url("new-password")
         return _sign_in_browser(target, outcome.session.row, "code" if link_type == "magiclink" else way)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
-    return see_other(with_fragment(target, members))
+    return redirect(with_fragment(target, members))
 
 
 def ends_of(target: str) -> tuple[str, str | None]:
@@ -150,7 +150,7 @@ def ends_of(target: str) -> tuple[str, str | None]:
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
-    audit.refused(refusal.error_code)
+    audit.record_refusal(refusal.error_code)
     code = {"error_code": refusal.error_code}
     # For the developer, who does not look into the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
@@ -164,29 +164,29 @@ def redirect_done(target: str, what: str, message: str) -> Response:
 
 def _redirect(target: str, query: dict[str, str], fragment: dict[str, str]) -> Response:
     is_own = latchkey.redirects.is_own_page(target)
-    return see_other(with_query(target, query) if is_own else with_fragment(target, fragment))
+    return redirect(with_query(target, query) if is_own else with_fragment(target, fragment))
 
 
-def arrive(
+def redirect_with_cookie(
     session: Any, destination: Destination, page: str = "sign-in", *, way: str | None = None
 ) -> Response:
     """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page."""
     return _sign_in_browser(destination.own_url(page), session, way)
 
 
-def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
+def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
     """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
 
     `level` is what the application's session requires: AAL1 if the user skips the passkey.
     """
     if next_url := destination.next_url():
-        return see_other(next_url)
+        return redirect(next_url)
     if destination:
         # Raises `ApiError` if the second step is missing.
         return redirect_signed_in(destination.url, _open_for_application(destination, level))
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
-    return see_other(latchkey.settings.site_url if destination.then else account)
+    return redirect(latchkey.settings.site_url if destination.then else account)
 
 
 def _open_for_application(destination: Destination, level: Level) -> Outcome:
@@ -207,7 +207,7 @@ def _open_for_application(destination: Destination, level: Level) -> Outcome:
 def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:
     token = browser_sessions.begin(session)
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
-    response = _after_sign_in(_destination(target)) if is_sign_in else see_other(target)
+    response = _redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
     browser_sessions.remember(response, token)
     if way:
         cookies.remember(response, LAST_USED, way, max_age=_YEAR)
@@ -223,12 +223,12 @@ def _destination(target: str) -> Destination:
         return Destination()
 
 
-def _after_sign_in(destination: Destination) -> Response:
+def _redirect_after_sign_in(destination: Destination) -> Response:
     try:
-        return go_on(destination)
+        return redirect_onward(destination)
     except ApiError as error:
         if error.error_code == "insufficient_aal":
-            return see_other(destination.own_url("second-step"))
+            return redirect(destination.own_url("second-step"))
         if error.error_code not in ("hook_refused", "hook_failed"):
             raise
         # The user is signed in here, perhaps by a code that is spent, and may try again.

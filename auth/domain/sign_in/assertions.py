@@ -107,7 +107,7 @@ def check(
     try:
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
-        audit.about(user_id=row and row.user_id)
+        audit.note(user_id=row and row.user_id)
         # An unknown credential is refused like a wrong signature, and takes as long.
         public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
         assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)

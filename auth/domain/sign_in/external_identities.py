@@ -11,7 +11,7 @@ from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.domain.account.admission import is_listed, may_become
-from auth.domain.messages.outgoing import tell
+from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
 from auth.web import audit
@@ -104,7 +104,7 @@ def _try_sign_in(
     issue: Issue,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
-    audit.about(provider=identity.provider)
+    audit.note(provider=identity.provider)
     known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
     with latchkey.db.transaction() as tx:
         if id_token and not queries.spend_id_token(tx, **id_token):
@@ -128,7 +128,7 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
     user: Any = queries.lock_user_by_identity(tx, **known)
     by_email = user is None and identity.is_proved
     user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
-    audit.about(user_id=user and user.id, provider=identity.provider)
+    audit.note(user_id=user and user.id, provider=identity.provider)
     if user is None:
         return _create_user(tx, identity, new_user_id)
     if user.is_banned:
@@ -150,7 +150,7 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     # Else a concurrent request has linked it.
     if is_new and user.email_proved:
         # The first proof drops what the user had before, and a link must not bring it back.
-        tell(tx, user, "identity_linked", provider=identity.provider)
+        notify(tx, user, "identity_linked", provider=identity.provider)
     if is_new:
         acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
         details = {"method": "oauth", "provider": identity.provider}

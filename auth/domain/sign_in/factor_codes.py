@@ -70,9 +70,9 @@ def _record_verdict(tx: Transaction, kind: str, user_id: str, is_right: bool, ap
         tries=min(max(apps, 1), most),
         is_right=is_right,
     )
-    audit.about(user_id=user_id, tries=verdict.count, of=most)
+    audit.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
-        limits.note(limits.Window(most, 0, verdict.refused_for))
+        limits.add_headers(limits.Window(most, 0, verdict.refused_for))
         raise limits.refusal("factor.over_request_rate_limit", verdict.refused_for)
 
 

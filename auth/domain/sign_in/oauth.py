@@ -13,6 +13,7 @@ from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.arrivals import redirect_with_error
 from auth.web import cookies
 from auth.web.context import latchkey
@@ -99,12 +100,12 @@ def _refusal(provider: Provider, query: dict[str, Any]) -> ProviderRefusal:
     return refusal
 
 
-def refused(redirect_to: str | None, error: ApiError) -> Response:
+def redirect_with_refusal(redirect_to: str | None, error: ApiError) -> Response:
     known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
     return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
 
 
-def to_provider(
+def redirect_to_provider(
     provider: Provider, state: str, secrets: dict[str, Any], browser: str, status: int
 ) -> Response:
     """Redirect a browser, which gets its cookie, to the provider. Raises `ProviderRefusal`."""
@@ -112,7 +113,7 @@ def to_provider(
         url = provider.authorization_url(state=state, **secrets)
     except ProviderError:
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
-    response, crosses_sites = Response(status=status, headers={"Location": url}), provider.posts_form
+    response, crosses_sites = redirect(url, status), provider.posts_form
     name = COOKIES[crosses_sites]
     cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, crosses_sites=crosses_sites)
     return response

@@ -101,16 +101,16 @@ def _record_verdict(address: dict[str, Any], is_right: bool, *wrong: str) -> Non
 def _refusal(state: str | None, row: Any, *wrong: str) -> ApiError:
     """Return the error for a `state` of `sign_in`, with rate-limit headers for a wrong password."""
     most = latchkey.settings.rate_limit_login_failures.amount
-    audit.about(user_id=row.user_id, tries=row.tries, of=most)
+    audit.note(user_id=row.user_id, tries=row.tries, of=most)
     if state in ("login", "account"):
         return _too_many(row.refused_for)
     if state in (None, "user", "nobody", "invalid_credentials"):
         if row.tries:
-            limits.note(limits.Window(most, most - row.tries, row.seconds_left))
+            limits.add_headers(limits.Window(most, most - row.tries, row.seconds_left))
         return ApiError(*wrong or ("invalid_credentials",))
     return ApiError("sign_in.not_admin" if state == "not_admin" else state)
 
 
 def _too_many(seconds: float) -> ApiError:
-    limits.note(limits.Window(latchkey.settings.rate_limit_login_failures.amount, 0, seconds))
+    limits.add_headers(limits.Window(latchkey.settings.rate_limit_login_failures.amount, 0, seconds))
     return limits.refusal("sign_in.over_request_rate_limit", seconds)

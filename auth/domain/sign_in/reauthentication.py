@@ -82,7 +82,7 @@ def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
 def require(*acts: Act) -> None:
     """Raises `ApiError` if the caller may not do this, or not without a proof."""
     if key := proof_needed(*acts):
-        raise needed(key)
+        raise proof_refusal(key)
 
 
 def give_proof(known: Any, body: dict[str, Any], *acts: Act) -> str | None:
@@ -120,7 +120,7 @@ def lock_caller(
     caller = caller or guard.caller()
     row = queries.lock_caller(tx, given=given, **_parameters(acts), **_ages(caller), **caller)
     if row and row.state in _WANTED:
-        raise needed(row.state, None if row.state == _FACTOR else wanted)
+        raise proof_refusal(row.state, None if row.state == _FACTOR else wanted)
     return guard.admit(row)
 
 
@@ -139,11 +139,11 @@ def check_credential(known: Any, body: dict[str, Any], key: str = "reauthenticat
         return "factor"
     given = _spend_nonce(body[name], known, body.get("browser_hash")) if name else None
     if given is None or (given != "code" and key == _CODE):
-        raise needed(key)
+        raise proof_refusal(key)
     return given
 
 
-def needed(key: str = "reauthentication_needed", wanted: str | None = None) -> ApiError:
+def proof_refusal(key: str = "reauthentication_needed", wanted: str | None = None) -> ApiError:
     """Return the error that asks for a proof; `wanted` says what to give, if not what the key asks for."""
     what, why = _WANTED[key]
     return ApiError(key, f"give {wanted or what}: {why}")

@@ -13,7 +13,7 @@ from auth.core.text import languages
 from auth.core.tokens import one_time
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import see_other
+from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.openid import authorization_requests, consent
 from auth.openid.oauth_errors import OAuthError
@@ -74,7 +74,7 @@ def begin_authorization() -> Response:
     browser = cookies.browser_secret(authorization_requests.COOKIE)
     authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
     named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
-    response = _found(with_query(own_page, named) if own_page else own_url("oauth/consent", named))
+    response = redirect(with_query(own_page, named) if own_page else own_url("oauth/consent", named), 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
     if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
         wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
@@ -90,7 +90,7 @@ def begin_authorization() -> Response:
 def begin_authorization_by_form() -> Response:
     """Lead a request that was sent as a form to the GET."""
     query = urlencode([*request.form.items(multi=True)])
-    return see_other(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+    return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
 
 
 @blueprint.post("/oauth/logout")
@@ -101,7 +101,7 @@ def begin_authorization_by_form() -> Response:
 def logout_by_form() -> Response:
     """Lead a form of an application to the page."""
     sent = read_form(form_schemas.LogoutQuery())
-    return see_other(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
+    return redirect(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
 
 
 @blueprint.get("/oauth/continue")
@@ -112,7 +112,7 @@ def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""
     if request.method == "HEAD":
         return Response()
-    return _found(consent.give_code(latchkey.db, **read_query(_ContinueQuery())))
+    return redirect(consent.give_code(latchkey.db, **read_query(_ContinueQuery())), 302)
 
 
 @blueprint.get("/oauth/authorizations/<authorization_id>")
@@ -213,7 +213,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
-            return _found(url)
+            return redirect(url, 302)
         consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser).request)
         # Of another account than that of id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
@@ -228,7 +228,7 @@ def _count_silent_request() -> None:
 
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
-    audit.refused(error.error)
+    audit.record_refusal(error.error)
     authorization_requests.log_refusal(client.id, error.description, error.remedy)
     states = request.args.getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
@@ -239,12 +239,8 @@ def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
 
 def _sent_back(client: Any, redirect_uri: str, url: str, error: str) -> Response:
     if not client.is_dynamic or not asks_for_page():
-        return _found(url)
+        return redirect(url, 302)
     # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
     problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error, error)
     host = urlsplit(redirect_uri).netloc or redirect_uri
     return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)
-
-
-def _found(url: str) -> Response:
-    return Response(status=302, headers={"Location": url})

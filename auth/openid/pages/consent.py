@@ -7,13 +7,13 @@ from flask import Blueprint, Response, request
 
 from auth.core.text import names
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import see_other
+from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.arrivals import Destination
 from auth.openid import consent, uris
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import page, to_own
+from auth.web.html.page import page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
 
@@ -43,16 +43,16 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
     way_back = urlencode({"next": here})
     if known is None:
-        return to_own(f"sign-in?{way_back}")
+        return redirect_to_own(f"sign-in?{way_back}")
     if known.lacks_level:
-        return to_own(f"second-step?{way_back}")
+        return redirect_to_own(f"second-step?{way_back}")
     missing = consent.obstacle(asked)
     if missing is None and problem is None:
         url, missing = consent.approve_in_browser(authorization_id)
         if url:
-            return see_other(url)
+            return redirect(url)
     if missing == "login_required":
-        return to_own(f"account/confirm?{way_back}")
+        return redirect_to_own(f"account/confirm?{way_back}")
     return page(
         "consent.html",
         status=403 if missing == "access_denied" else 200,
@@ -73,14 +73,14 @@ def _decide() -> Response:
     authorization_id = sent["authorization_id"]
     if sent["action"] == "deny":
         with latchkey.db.transaction() as tx:
-            return see_other(consent.deny(tx, consent.find(tx, authorization_id).request))
+            return redirect(consent.deny(tx, consent.find(tx, authorization_id).request))
     known = browser_sessions.resume(Level.AAL2)
     if known and not known.lacks_level:
         url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
         if url:
-            return see_other(url)
+            return redirect(url)
     # The page leads to what is missing.
-    return to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
+    return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
 def _shown(asked: consent.Asked) -> dict[str, Any]:

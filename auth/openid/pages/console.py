@@ -27,7 +27,7 @@ from auth.web.html.admin.console_page import (
     place_of,
 )
 from auth.web.html.admin.subjects import changeable_user
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
 from sql import queries
@@ -163,14 +163,14 @@ def _seconds(text: str) -> int | str | None:
 
 def _delete(id: str) -> Response:
     clients.delete(id)
-    return to_own("console/applications?done=delete")
+    return redirect_to_own("console/applications?done=delete")
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
     client = clients.create(body)
     if "client_secret" in client:
         return _once(client)
-    return to_own(f"console/applications/{client['client_id']}?done=new")
+    return redirect_to_own(f"console/applications/{client['client_id']}?done=new")
 
 
 def _once(client: dict[str, Any]) -> Response:

@@ -10,7 +10,7 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import see_other
+from auth.domain.sessions.token_response import redirect
 from auth.openid import clients
 from auth.openid.switch import provider
 from auth.web import Level, cookies, form_schemas, g
@@ -129,4 +129,4 @@ def _end(url: str | None, scope: str = "local") -> Response:
 
 
 def _signed_out(url: str | None) -> Response:
-    return see_other(url) if url else page("signed_out.html", here="/sign-in")
+    return redirect(url) if url else page("signed_out.html", here="/sign-in")

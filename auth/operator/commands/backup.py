@@ -108,4 +108,4 @@ def _note(url: str, *tasks: str) -> None:
     # The table is missing in a database that has not been upgraded.
     with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
         for task in tasks:
-            queries.note_done(db, task=task)
+            queries.record_done(db, task=task)

@@ -33,7 +33,7 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
     try:
         _start(server, chosen)
     except state.InUseError as error:
-        print(logs.refusal(str(error)), file=sys.stderr)
+        print(logs.start_failure(str(error)), file=sys.stderr)
         sys.exit(2)
     except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
         sys.exit(str(error))

@@ -39,7 +39,7 @@ def settings() -> Settings:
         except (SettingsError, OSError) as error:
             # The state directory as the doctor finds it without valid settings.
             running.keep_error(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), str(error))
-            sys.exit(logs.refusal(str(error)))
+            sys.exit(logs.start_failure(str(error)))
     return served.current
 
 
@@ -59,7 +59,7 @@ def on_starting(server: Any) -> None:
     except SystemExit as error:
         if isinstance(error.code, str):
             running.keep_error(chosen.state_dir, error.code)
-            sys.exit(logs.refusal(error.code))
+            sys.exit(logs.start_failure(error.code))
         raise
     if redis_problem := start_checks.redis_problem(chosen):
         _say(redis_problem, "warning")

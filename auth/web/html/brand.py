@@ -13,7 +13,7 @@ from auth.web import any_origin, cookies, fields, refuses_by_page, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
-from auth.web.html.page import LANGUAGE, LANGUAGES, THEME, to_own
+from auth.web.html.page import LANGUAGE, LANGUAGES, THEME, redirect_to_own
 from auth.web.input import read_form
 from auth.web.limits import limited
 
@@ -92,7 +92,7 @@ def preferences() -> Response:
     """Remember a language or a theme, and return to the page."""
     form = read_form(_Preferences())
     back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
-    response = to_own(back[1:])
+    response = redirect_to_own(back[1:])
     for cookie, name in ((LANGUAGE, "language"), (THEME, "theme")):
         if name in form:
             cookies.remember(response, cookie, form[name], max_age=_YEAR)

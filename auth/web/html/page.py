@@ -23,7 +23,7 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
-from auth.domain.sessions.token_response import see_other
+from auth.domain.sessions.token_response import redirect
 from auth.web import cookies, forms, g
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
@@ -146,9 +146,9 @@ def root() -> str:
     return "../" * (request.path.count("/") - 1)
 
 
-def to_own(path: str) -> Response:
+def redirect_to_own(path: str) -> Response:
     """Redirect to a path of this service, without its leading slash."""
-    return see_other(f"{root()}{path}" or "./")
+    return redirect(f"{root()}{path}" or "./")
 
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:

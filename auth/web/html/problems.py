@@ -29,7 +29,7 @@ from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
 from auth.web.forms import SESSION, own_form
-from auth.web.html.page import chosen_language, has_text, kinds_listed, page, text, to_own
+from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
 from auth.web.limits import limited
 
 _FIELDS = {
@@ -187,7 +187,7 @@ def _for_developer(reason: str | None) -> str | None:
 def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
-    audit.refused(error.error_code)
+    audit.record_refusal(error.error_code)
     field = _FIELDS.get(error.key, _FIELDS.get(error.error_code))
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
@@ -259,12 +259,12 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
     by, _, error_code = key.rpartition(".")
     if error_code in _STEPS:
-        return to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
+        return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
     # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
     # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
     had_session = request.method not in _OPENING or cookies.sent(SESSION)
     query = {"error_code": "session_expired"} | query if had_session else query
-    return to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
+    return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
 
 
 def _answer(error: ApiError) -> Response:
@@ -305,7 +305,7 @@ def _no_page(error: HTTPException) -> Response:
     """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
     known = as_api_error(error)
     if request.method in _OPENING and asks_for_page() and (start := _start_of_form()):
-        return to_own(start)
+        return redirect_to_own(start)
     if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
         return envelope(known)
     missing = ApiError("not_found", headers=known.headers)

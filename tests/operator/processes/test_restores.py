@@ -53,7 +53,7 @@ def backup(alice, parts, database_url, tmp_path):
     settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
     OpenIdKeys(parts.db, parts.sealer).make_first()
     for task in ("backup", "verified_backup", "counts"):
-        queries.note_done(parts.db, task=task)
+        queries.record_done(parts.db, task=task)
     progress = partial(progress_of, "Backing up")
     file, _ = writing.write(settings, database_url, tmp_path / "backup.age", None, progress)
     return file

@@ -18,7 +18,7 @@ from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
 from auth.web.html.admin.console_page import console_page
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import ELSEWHERE, Problem, problem_of, to_step
 from auth.web.limits import limited
 
@@ -58,7 +58,7 @@ def administrator() -> None:
     known = browser_sessions.resume()
     if known is None:
         raise ApiError("session_not_found")
-    audit.about(user_id=known.user_id)
+    audit.note(user_id=known.user_id)
     if not known.is_admin:
         raise ApiError("not_admin")
     g.administrator = known
@@ -163,5 +163,5 @@ def _way_back() -> dict[str, str]:
 def _to_step(key: str) -> Response:
     query = _way_back()
     if not cookies.sent(SESSION):
-        return to_own(f"sign-in?{urlencode(query)}")
+        return redirect_to_own(f"sign-in?{urlencode(query)}")
     return to_step(key, query)

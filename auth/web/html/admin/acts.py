@@ -22,7 +22,7 @@ from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
 from auth.web.html.challenges import own_factors, sent_credential, verify_key
-from auth.web.html.page import to_own
+from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem, shows
 from auth.web.input import read_form
 from auth.web.schemas import Input
@@ -112,7 +112,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if act.needs_factor:
             _give_factor()
         shown = act.do(subject, form)
-        return shown if isinstance(shown, Response) else to_own(f"{subject.path}?done={name}")
+        return shown if isinstance(shown, Response) else redirect_to_own(f"{subject.path}?done={name}")
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
 
