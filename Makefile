@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-clients test-family test-faults bench bench-large lint lint-openapi queries format
+.PHONY: help run test test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -10,7 +10,7 @@ help:
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
-	@echo 'make test-family  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
+	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
@@ -29,7 +29,7 @@ run:
 # With bytecode, in which pytest keeps the rewritten assertions: to rewrite them takes each worker ten seconds.
 test:
 	@$(PYTHON) make_venv.py test
-	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript and not family' $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript and not interop' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test
@@ -42,11 +42,14 @@ test-clients:
 	@cd examples/express && npm ci
 	@exec .venv/bin/pytest tests/clients tests/examples -m javascript $(ARGS)
 
-test-family:
+test-interop:
 	@$(PYTHON) make_venv.py test
 	@if command -v npm >/dev/null; then for each in mcp generated/typescript; do \
-	  npm ci --ignore-scripts --prefix tests/family/$$each || exit; done; fi
-	@exec .venv/bin/pytest tests/family tests/examples -m family $(ARGS)
+	  npm ci --ignore-scripts --prefix tests/interop/$$each || exit; done; fi
+	@exec .venv/bin/pytest tests/interop tests/examples -m interop $(ARGS)
+
+# Its name until 0.3.0.
+test-family: test-interop
 
 test-faults:
 	@$(PYTHON) make_venv.py test

@@ -11,12 +11,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from bench import compare, console, crowds, figures, large, memory, starts, statements, throughput
+from bench import compare, console, figures, large, memory, overload, starts, statements, throughput
 from bench.figures import Figure, Pace
 
 Part = Callable[[Pace], Iterator[Figure]]
 REPORTS: dict[str, list[Part]] = {
-    "report": [each.measure for each in (starts, statements, throughput, crowds, memory)],
+    "report": [each.measure for each in (starts, statements, throughput, overload, memory)],
     "report-large": [large.measure],
     "report-console": [console.measure],
 }

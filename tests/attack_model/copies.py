@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from tests.theft.doors import OWN_DOOR, Credential
-from tests.theft.takeover import MOVES, Takeover
+from tests.attack_model.doors import OWN_DOOR, Credential
+from tests.attack_model.takeover import MOVES, Takeover
 
 USES = [("owner", "refresh"), ("thief", "refresh a copy")]
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.attack_model.actors import Environment
+from tests.attack_model.invariants import INVARIANTS
+from tests.attack_model.model import EXAMPLES, Theft
+from tests.attack_model.sign_ups import QUOTA, SignUps
+from tests.attack_model.takeover import Takeover
 from tests.support.links import Outbox
-from tests.theft.actors import Environment
-from tests.theft.invariants import INVARIANTS
-from tests.theft.model import EXAMPLES, Theft
-from tests.theft.sign_ups import QUOTA, SignUps
-from tests.theft.takeover import Takeover
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.theft.doors import OPENS, OWN_DOOR, SECRET_OPENS, Credential, kind_of
+from tests.attack_model.doors import OPENS, OWN_DOOR, SECRET_OPENS, Credential, kind_of
 
 if TYPE_CHECKING:
-    from tests.theft.takeover import Takeover
+    from tests.attack_model.takeover import Takeover
 
 # AUTH_RATE_LIMIT_LOGIN_FAILURES
 WRONG_PASSWORDS = 10

@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from tests.attack_model.actors import Actor, Device, Environment
 from tests.support.links import SITE, type_in
 from tests.support.services import ELSEWHERE, HOME, OFFICE
 from tests.support.users import Session, session_of, sign_in
-from tests.theft.actors import Actor, Device, Environment
 
 # Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
 EXAMPLES = 10

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from auth.web.context import EXTENSION
+from tests.attack_model.actors import Device, Environment
 from tests.support.links import PHONE, SITE, type_in
 from tests.support.pages import words
 from tests.support.services import ELSEWHERE, HOME
 from tests.support.user_agent import UserAgent
-from tests.theft.actors import Device, Environment
 
 EMAIL = "owner@example.com"
 OWNERS, STRANGERS = "Correct-Horse-1", "Mallorys-Horse-1"

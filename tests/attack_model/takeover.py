@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from auth.web.context import EXTENSION
+from tests.attack_model.actors import Actor, Device, Environment
+from tests.attack_model.doors import Credential, Doors
+from tests.attack_model.invariants import INVARIANTS, assert_opens_all
+from tests.attack_model.model import NOTICES
 from tests.support.links import hand_in, type_in
 from tests.support.openid import make_client
 from tests.support.services import ELSEWHERE, HOME
 from tests.support.users import Session, session_of, sign_in
-from tests.theft.actors import Actor, Device, Environment
-from tests.theft.doors import Credential, Doors
-from tests.theft.invariants import INVARIANTS, assert_opens_all
-from tests.theft.model import NOTICES
 
 EMAIL, THIEFS_EMAIL = "owner@example.com", "thief@evil.example"
 PASSWORD = "Correct-Horse-1"

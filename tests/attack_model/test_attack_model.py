@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.theft.copies import Copies
-from tests.theft.invariants import INVARIANTS
+from tests.attack_model.copies import Copies
+from tests.attack_model.invariants import INVARIANTS
 
-pytest_plugins = ["tests.theft.fixtures"]
+pytest_plugins = ["tests.attack_model.fixtures"]
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

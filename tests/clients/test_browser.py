@@ -1,4 +1,4 @@
-"""supabase-js in a browser, unmodified: examples/browser, on another origin than the service.
+"""supabase-js in a browser, unmodified: examples/supabase_js, on another origin than the service.
 
 Needs Chromium, and the packages of package.json, which `make test-browser` installs; skipped without them.
 """
@@ -20,7 +20,7 @@ from tests.support.tables import Rows
 from tests.support.users import DAVE, PASSWORD
 
 HERE = Path(__file__).parent
-EXAMPLE = CHECKOUT / "examples" / "browser"
+EXAMPLE = CHECKOUT / "examples" / "supabase_js"
 pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = [
     pytest.mark.browser,

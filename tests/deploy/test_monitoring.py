@@ -129,7 +129,7 @@ def test_each_alert_is_in_the_night_and_in_the_documentation():
         for alert in cell.split(", ")
     }
     played = set()
-    tests = yaml.safe_load((ALERTS.parent / "night.test.yml").read_text())["tests"]
+    tests = yaml.safe_load((ALERTS.parent / "outages.test.yml").read_text())["tests"]
     assert len(tests) >= 30
     for sample in (each for test in tests for each in test["promql_expr_test"][0].get("exp_samples", [])):
         labels = dict(re.findall(r'(\w+)="(\w+)"', sample["labels"]))
@@ -142,7 +142,7 @@ def test_each_alert_is_in_the_night_and_in_the_documentation():
     [
         ("check", "rules", "alerts.yml"),
         ("test", "rules", "alerts.test.yml"),
-        ("test", "rules", "night.test.yml"),
+        ("test", "rules", "outages.test.yml"),
     ],
 )
 def test_alerts_pass_promtool(arguments):

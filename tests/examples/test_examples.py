@@ -48,9 +48,9 @@ WITH_NODE = [
     ),
 ]
 WITH_MAVEN = [
-    pytest.mark.family,
+    pytest.mark.interop,
     pytest.mark.skipif(
-        MAVEN is None, reason="NOT TESTED: examples/spring. It needs Maven and a JDK: make test-family"
+        MAVEN is None, reason="NOT TESTED: examples/spring. It needs Maven and a JDK: make test-interop"
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""The applications of examples/pages in Chromium, on another origin than the pages that sign their users in."""
+"""The applications of examples/website in Chromium, on another origin than the pages that sign their users in."""
 
 import os
 import sys
@@ -19,22 +19,22 @@ from tests.support.users import LARGEST_METADATA, PASSWORD
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-EXAMPLES = CHECKOUT / "examples" / "pages"
+EXAMPLES = CHECKOUT / "examples" / "website"
 DAVE = "dave@example.com"
 
 
 class WithoutBackend(Handler, SimpleHTTPRequestHandler):
-    """Serves examples/pages/browser, with the URL of the service under test."""
+    """Serves examples/website/javascript, with the URL of the service under test."""
 
     service = ""
 
     def __init__(self, *args: Any) -> None:
-        super().__init__(*args, directory=str(EXAMPLES / "browser"))
+        super().__init__(*args, directory=str(EXAMPLES / "javascript"))
 
     def do_GET(self) -> None:
         if self.path != "/app.js":
             return super().do_GET()
-        script = (EXAMPLES / "browser" / "app.js").read_text()
+        script = (EXAMPLES / "javascript" / "app.js").read_text()
         assert "http://localhost:8000" in script
         script = script.replace("http://localhost:8000", self.service)
         self.reply(200, {"Content-Type": "text/javascript"}, script.encode())

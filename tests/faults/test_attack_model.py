@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from tests.theft.model import EXAMPLES
+from tests.attack_model.model import EXAMPLES
 
-pytest_plugins = ["tests.theft.fixtures"]
+pytest_plugins = ["tests.attack_model.fixtures"]
 
 
 @pytest.mark.selection

@@ -133,28 +133,35 @@ def test_pipelined_requests_are_served_in_order_and_delay_no_other_client(servic
 
 
 @pytest.fixture(scope="module")
-def impatient(serve) -> Iterator[Service]:
+def short_deadline(serve) -> Iterator[Service]:
     """A service that gives a request three seconds to arrive and be answered."""
-    command = [sys.executable, "-m", "gunicorn", "--config", "tests/support/impatient.conf.py", "wsgi:app"]
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--config",
+        "tests/support/short_deadline.conf.py",
+        "wsgi:app",
+    ]
     with serve(command=command, AUTH_WORKERS="1") as (service, _):
         yield service
 
 
 class TestDeadline:
-    def test_deadline_ends_every_slow_request_and_no_idle_connection(self, impatient, opened):
-        idle = [opened.enter_context(connect(impatient.port, sent)) for sent in (b"", GOOD)]
+    def test_deadline_ends_every_slow_request_and_no_idle_connection(self, short_deadline, opened):
+        idle = [opened.enter_context(connect(short_deadline.port, sent)) for sent in (b"", GOOD)]
         assert idle[1].recv(12) == b"HTTP/1.1 200"
-        slow = [opened.enter_context(connect_slowly(impatient, sent)) for sent in SLOW.values()]
+        slow = [opened.enter_context(connect_slowly(short_deadline, sent)) for sent in SLOW.values()]
         time.sleep(4)  # the deadline is three seconds
         for connection in idle:
             connection.sendall(GOOD)
         assert b"HTTP/1.1 200" in idle[0].recv(65536)
         assert all_are_closed(slow, 15)
-        assert "unexpected_failure" not in impatient.text()
-        assert "Traceback" not in impatient.text()
+        assert "unexpected_failure" not in short_deadline.text()
+        assert "Traceback" not in short_deadline.text()
 
-    def test_deadline_is_not_extended_by_single_bytes(self, impatient, opened):
-        connection = opened.enter_context(connect(impatient.port, HEAD))
+    def test_deadline_is_not_extended_by_single_bytes(self, short_deadline, opened):
+        connection = opened.enter_context(connect(short_deadline.port, HEAD))
         # The service resets the connection when data arrives after the end.
         began = time.monotonic()
         while not all_are_closed([connection], 0.1):

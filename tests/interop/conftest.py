@@ -24,7 +24,7 @@ SETTINGS = {
 @pytest.fixture
 def service() -> Iterator[dict[str, str]]:
     """A running service, as the environment of a client's tests. Its database is embedded, as in `make run`."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-family-") as directory:
+    with tempfile.TemporaryDirectory(prefix="latchkey-interop-") as directory:
         Path(directory).chmod(0o755)
         state_dir = Path(directory).resolve() / "var"
         with Service(state_dir, command=PATIENT_GUNICORN, **SETTINGS) as running:

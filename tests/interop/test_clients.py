@@ -17,7 +17,7 @@ CLIENTS = {
     "rust": ["cargo", "test", "--locked", "--quiet"],
     "kotlin": ["mvn", "--batch-mode", "--quiet", "test"],
 }
-pytestmark = pytest.mark.family
+pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("language", CLIENTS)

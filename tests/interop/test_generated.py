@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.contract import OPENAPI
 
-pytestmark = pytest.mark.family
+pytestmark = pytest.mark.interop
 
 HERE = Path(__file__).parent / "generated"
 NODE_MODULES = HERE / "typescript" / "node_modules"
@@ -72,7 +72,7 @@ def test_go_client_signs_a_user_up_and_in(generate, service, tmp_path):
 def test_typescript_client_signs_a_user_up_and_in(service, tmp_path):
     node = shutil.which("node")
     if not node or not NODE_MODULES.is_dir():
-        pytest.skip("NOT TESTED: the client of orval, which needs Node.js and npm: make test-family")
+        pytest.skip("NOT TESTED: the client of orval, which needs Node.js and npm: make test-interop")
     module = shutil.copytree(
         HERE / "typescript", tmp_path / "module", ignore=shutil.ignore_patterns("node_modules")
     )

@@ -16,7 +16,7 @@ from tests.support.factors import set_up
 from tests.support.processes import free_port, wait_until
 from tests.support.relying_parties import allow, running, sign_in
 
-pytestmark = pytest.mark.family
+pytestmark = pytest.mark.interop
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 HERE = Path(__file__).parent / "mcp"
@@ -58,7 +58,7 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
     page, servers, alice, language, request, tmp_path
 ):
     if language == "javascript" and not NODE:
-        pytest.skip("NOT TESTED: the MCP client of JavaScript. It needs Node.js and npm: make test-family")
+        pytest.skip("NOT TESTED: the MCP client of JavaScript. It needs Node.js and npm: make test-interop")
     command = {
         "python": [request.getfixturevalue("python"), str(HERE / "client.py"), servers[0]],
         "javascript": [str(NODE), str(HERE / "client.mjs"), servers[0], str(free_port())],

@@ -19,7 +19,7 @@ from tests.support.processes import BRIEF_GUNICORN, free_port
 from tests.support.relying_parties import allow, create_client, running, sign_in
 from tests.support.timeouts import BRIEF_ID_TOKEN_LIFETIME
 
-pytestmark = pytest.mark.family
+pytestmark = pytest.mark.interop
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def application(request, site, here, service_role, tmp_path) -> Iterator[str]:
     """The URL of a running application named Notes. It is on another host: cookies do not know ports."""
     if not shutil.which(request.param):
         pytest.skip(
-            f"NOT TESTED: the application in tests/family/{BUILDS[request.param][0]}, which needs {request.param}"
+            f"NOT TESTED: the application in tests/interop/{BUILDS[request.param][0]}, which needs {request.param}"
         )
     directory, build, command = BUILDS[request.param]
     subprocess.run(build, cwd=HERE / directory, check=True)

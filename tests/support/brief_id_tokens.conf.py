@@ -3,7 +3,11 @@
 import runpy
 
 globals().update(
-    {name: value for name, value in runpy.run_path("tests/support/patient.conf.py").items() if name[0] != "_"}
+    {
+        name: value
+        for name, value in runpy.run_path("tests/support/long_timeouts.conf.py").items()
+        if name[0] != "_"
+    }
 )
 
 from auth.core import promises  # noqa: E402

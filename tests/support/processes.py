@@ -21,8 +21,8 @@ from typing import Any, Self, TypeVar
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
-PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/patient.conf.py"]
-BRIEF_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/brief.conf.py"]
+PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/long_timeouts.conf.py"]
+BRIEF_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/brief_id_tokens.conf.py"]
 T = TypeVar("T")
 
 

@@ -161,7 +161,7 @@ def test_reason_is_shown_when_the_test_server_does_not_start(folder, installed):
     assert left(folder) == []
 
 
-@pytest.mark.family
+@pytest.mark.interop
 def test_kit_is_installed_beside_another_flask(folder, wheel, request):
     """With the service apart, and without its dependencies."""
     state = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]

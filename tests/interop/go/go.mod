@@ -1,4 +1,4 @@
-module latchkey.example/family
+module latchkey.example/interop
 
 go 1.25.0
 

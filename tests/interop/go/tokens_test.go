@@ -1,4 +1,4 @@
-package family
+package interop
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-//! The service under test and its messages. tests/family/test_clients.py sets the environment.
+//! The service under test and its messages. tests/interop/test_clients.py sets the environment.
 use serde_json::Value;
 use std::{env, time::Duration};
 use supabase_auth::models::AuthClient;

@@ -23,7 +23,7 @@ from tests.support.processes import CHECKOUT
 
 PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
 
-NIGHT = (OPENAPI.parent / "docs" / "night.md").read_text()
+RUNBOOK = (OPENAPI.parent / "docs" / "runbook.md").read_text()
 
 
 def commands(group: click.Group = main, name: str = "latchkey") -> Iterator[tuple[str, click.Command]]:
@@ -56,7 +56,7 @@ def test_page_names_options_that_exist():
 
 
 def test_page_about_the_night_names_commands_that_exist():
-    named = re.findall(r"`(latchkey [a-z]+(?:-[a-z]+)*)( [a-z]+(?:-[a-z]+)*)?", NIGHT)
+    named = re.findall(r"`(latchkey [a-z]+(?:-[a-z]+)*)( [a-z]+(?:-[a-z]+)*)?", RUNBOOK)
     assert len(named) > 10
     assert [first + more for first, more in named if not {first, first + more} & set(COMMANDS)] == []
 

@@ -1,4 +1,4 @@
-// The client that openapi-generator makes for Go: tests/family/test_generated.py generates it into ./latchkey.
+// The client that openapi-generator makes for Go: tests/interop/test_generated.py generates it into ./latchkey.
 package generated
 
 import (

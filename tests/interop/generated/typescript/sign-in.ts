@@ -1,4 +1,4 @@
-// The client that orval makes: tests/family/test_generated.py generates client.ts next to this file.
+// The client that orval makes: tests/interop/test_generated.py generates client.ts next to this file.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// The list of calls of gotrue-go, unmodified, against the service that tests/family/test_clients.py starts.
-package family
+// The list of calls of gotrue-go, unmodified, against the service that tests/interop/test_clients.py starts.
+package interop
 
 import (
 	"crypto/hmac"

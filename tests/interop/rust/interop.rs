@@ -1,5 +1,5 @@
-//! The list of calls of supabase-auth, unmodified, against the service of tests/family/test_clients.py.
-use family::{client, new_email, newest, newest_code, service_key, PASSWORD};
+//! The list of calls of supabase-auth, unmodified, against the service of tests/interop/test_clients.py.
+use interop::{client, new_email, newest, newest_code, service_key, PASSWORD};
 use serde_json::json;
 use supabase_auth::models::{
     EmailSignUpResult, LogoutScope, OtpType, ResendParams, Session, SignUpWithPasswordOptions,

@@ -1,4 +1,4 @@
-// The list of calls of auth-kt, unmodified, against the service that tests/family/test_clients.py starts.
+// The list of calls of auth-kt, unmodified, against the service that tests/interop/test_clients.py starts.
 import io.github.jan.supabase.SupabaseClient
 import io.github.jan.supabase.auth.Auth
 import io.github.jan.supabase.auth.MemoryCodeVerifierCache
@@ -80,7 +80,7 @@ private fun codeOf(secret: String): String {
     return (number % 1_000_000).toString().padStart(6, '0')
 }
 
-class FamilyTest {
+class InteropTest {
     private val client = newClient().auth
 
     private suspend fun admin(): AdminApi = newClient().auth.apply { importAuthToken(serviceKey) }.admin
