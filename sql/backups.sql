@@ -31,7 +31,7 @@ SELECT current_database() AS name,
 -- name: select_database(name text) -> row
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
 
--- name: take_restore_lock() -> row
+-- name: try_lock_restore() -> row
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
 -- name: void_restored(resend boolean)

@@ -1,6 +1,6 @@
 -- ARRAY(…) and WITH are evaluated once; IN (SELECT … LIMIT) may be evaluated again for each row.
 
--- name: take_janitors_turn() -> row
+-- name: try_lock_janitor() -> row
 SELECT pg_try_advisory_xact_lock(7239004119) AS is_ours;
 
 -- name: delete_expired_request_counts(batch integer)

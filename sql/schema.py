@@ -23,8 +23,8 @@ MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migratio
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The commit of release 0.2.0, whose schema has the version OLDEST.
 OLDEST_COMMIT = "7415f89"
-# The advisory lock under which the schema is changed.
-_LOCK = 7239004116
+# Advisory lock: docs/architecture.md has the others.
+SCHEMA_LOCK = 7239004116
 # A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
 # ends a request of a running node. It is tried again until it gets the lock.
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms';"
@@ -94,7 +94,7 @@ def _oldest_transaction(connection: Connection) -> str:
 
 
 def _take_step(cursor: Cursor, begin: str = "") -> str | None:
-    cursor.execute(begin + "SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    cursor.execute(begin + "SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
     steps = _pending(cursor)
     if not steps:
         return None

@@ -234,10 +234,12 @@ def test_no_sub_select_after_in_limits_or_locks_rows():
     ] == []
 
 
-def test_each_advisory_lock_has_its_own_number():
-    taken = re.findall(r"\b7239\d{6}\b", SQL + Path(schema.__file__).read_text())
-    listed = re.findall(r"^\| (\d{10}) \|", (ROOT / "docs" / "architecture.md").read_text(), re.M)
-    assert sorted(taken) == listed
+def test_each_advisory_lock_has_its_own_number_and_name():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    taken = [(number, name) for name, body in bodies() for number in re.findall(r"\b7239\d{6}\b", body)]
+    assert sorted([*taken, (str(schema.SCHEMA_LOCK), "SCHEMA_LOCK")]) == re.findall(
+        r"^\| (\d{10}) \| `(\w+)` \|", page, re.MULTILINE
+    )
     assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
 
 
@@ -575,3 +577,26 @@ def test_what_decides_about_a_token_has_one_home():
         }
     )
     assert "latchkey.session_id" not in schema.SCHEMA.read_text()
+
+
+# What a wing adds to the house has one name in each wing.
+FACES = {"checks", "command", "console", "routes"}
+# Features with files of their name: one in the domain, the API, the pages, the console and the commands each.
+FEATURES = {
+    *("account", "api_keys", "audit", "brand", "clients", "consent", "dev_inbox", "factors", "grants"),
+    *("identities", "messages", "oauth", "passkeys", "passwords", "recovery_codes", "user_acts", "users"),
+    *("waiting", "webhooks"),
+}
+
+
+def test_files_of_one_name_belong_to_one_feature():
+    folders: dict[str, list[str]] = defaultdict(list)
+    for source in SOURCES:
+        folder, _, name = source.rpartition("/")
+        if folder.startswith("auth/") and not name.startswith("__"):
+            folders[name.removesuffix(".py")].append(folder)
+    assert {name for name, used in folders.items() if len(used) > 1} == FACES | FEATURES
+    rooms = [(folder.split("/")[1], name) for name in FEATURES for folder in folders[name]]
+    in_one_room = {each for each, count in Counter(rooms).items() if count > 1}
+    # The API and the pages of a wing.
+    assert {room for room, _ in in_one_room} <= {"openid"}

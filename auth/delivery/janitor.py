@@ -41,7 +41,7 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     resealing.reseal(db, sealer)
     clean(db)
     with db.transaction() as tx:
-        if queries.take_janitors_turn(tx).is_ours:
+        if queries.try_lock_janitor(tx).is_ours:
             queries.count_active_users(tx)
 
 
@@ -53,7 +53,7 @@ def count(db: Database) -> None:
     is_complete = False
     while not is_complete:
         with db.transaction() as tx:
-            is_complete = not queries.take_janitors_turn(tx).is_ours or queries.count_hours(tx).is_complete
+            is_complete = not queries.try_lock_janitor(tx).is_ours or queries.count_hours(tx).is_complete
 
 
 def remove_unverified_factors(db: Database) -> None:
@@ -71,6 +71,6 @@ def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> in
         count = BATCH
         while count == BATCH:
             with db.transaction() as tx:
-                count = remove(tx, batch=BATCH) if queries.take_janitors_turn(tx).is_ours else 0
+                count = remove(tx, batch=BATCH) if queries.try_lock_janitor(tx).is_ours else 0
             removed += count
     return removed

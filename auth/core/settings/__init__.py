@@ -20,7 +20,7 @@ from auth.core.net.networks import is_loopback
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
 from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.core.settings.values import checks, combined, hooks, kinds, mistakes, urls
+from auth.core.settings.values import combined, hooks, kinds, mistakes, urls, validators
 from auth.core.tokens import claim_rules
 
 _WITHOUT_PREFIX = {"database_url", "port"}
@@ -42,25 +42,25 @@ class Settings:
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
-    database_url: str = kinds.shown_as(kinds.database, kinds.text("", checks.postgres_url))
+    database_url: str = kinds.shown_as(kinds.database, kinds.text("", validators.postgres_url))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)
     state_dir: Path = kinds.path("var")
-    base_url: str = kinds.text("", checks.public_url)
-    site_url: str = kinds.text("", checks.site_url)
-    redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
+    base_url: str = kinds.text("", validators.public_url)
+    site_url: str = kinds.text("", validators.site_url)
+    redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
     # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
     # used.
-    secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.timed_secret, may_be_empty=False))
-    service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.secret, may_be_empty=False))
+    secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.timed_secret, may_be_empty=False))
+    service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)
-    jwt_keys: str = kinds.secret(kinds.text("", checks.jwk_set))
-    jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
+    jwt_keys: str = kinds.secret(kinds.text("", validators.jwk_set))
+    jwt_secret: str | None = kinds.secret(kinds.text(None, validators.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
-    backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
+    backup_recipients: tuple[str, ...] = kinds.list_of((), validators.backup_recipient)
     jwt_issuer: str = kinds.text("")
-    jwt_audience: str = kinds.text("authenticated", checks.audience)
+    jwt_audience: str = kinds.text("authenticated", validators.audience)
     token_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ACCESS_TOKENS)
     id_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ID_TOKENS)
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)
@@ -95,11 +95,11 @@ class Settings:
     mfa_tokens: str = kinds.choice("second_step", "second_step", "full")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     oauth_server: bool = kinds.flag(True)
-    oauth_consent_url: str = kinds.text("", checks.public_url)
+    oauth_consent_url: str = kinds.text("", validators.public_url)
     oauth_dynamic_registration: bool = kinds.flag(False)
     api_keys: bool = kinds.flag(False)
     rate_limits_enabled: bool = kinds.flag(True)
-    rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", checks.rate_limit_storage))
+    rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", validators.rate_limit_storage))
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
@@ -127,19 +127,19 @@ class Settings:
     rate_limit_api_keys: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)
-    cors_origins: tuple[str, ...] | None = kinds.list_of(None, checks.origin)
+    cors_origins: tuple[str, ...] | None = kinds.list_of(None, validators.origin)
     pages: bool = kinds.flag(True)
     console: bool = kinds.flag(None)
     brand_name: str = kinds.text("", brand.check_name)
     brand_company: str = kinds.text("", brand.check_company)
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
-    smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
+    smtp_url: str | None = kinds.secret_url(kinds.text(None, validators.smtp_url))
     mail_from: str = kinds.text("no-reply@localhost", urls.mail_address)
     mail_templates: Path | None = kinds.path(None)
-    sms_provider: str | None = kinds.text(None, checks.sms_provider)
-    sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
-    twilio_account_sid: str = kinds.text("", checks.twilio_id)
+    sms_provider: str | None = kinds.text(None, validators.sms_provider)
+    sms_countries: tuple[str, ...] = kinds.list_of((), validators.country_prefix)
+    twilio_account_sid: str = kinds.text("", validators.twilio_id)
     twilio_auth_token: str = kinds.secret(kinds.text(""))
     twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
     twilio_api_url: str = kinds.text("https://api.twilio.com", urls.http_url)
@@ -157,7 +157,7 @@ class Settings:
     audit_retention: int = kinds.number(400, 1, 36_500)
     unconfirmed_retention: int = kinds.number(30, 1, 36_500)
     db_prepare: bool = kinds.flag(True)
-    metrics_bind: str | None = kinds.text(None, checks.address)
+    metrics_bind: str | None = kinds.text(None, validators.address)
     log_format: str = kinds.choice("", "", "text", "json")
     log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
 

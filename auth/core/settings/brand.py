@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from auth.core.settings.values import urls
-from auth.core.settings.values.checks import matching
+from auth.core.settings.values.validators import matching
 
 DEFAULT_COLOR = "#2f5bd7"
 # The luminance with the same contrast to black and to white, 4.58:1. A gamma of 2.2 in place of sRGB's curve

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from auth.core.files import exposure
 from auth.core.settings import state
-from auth.core.settings.values import checks
+from auth.core.settings.values import validators
 from auth.core.tokens import signing_keys
 
 # The service ignores their absence until it knows the database; so does a command that needs none.
@@ -65,7 +65,7 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
         except UnicodeDecodeError:
             problems.append(f"{path}: Must be text.")
         except ValueError as error:
-            problems.append(f"{path}: {checks.sentence(error)}")
+            problems.append(f"{path}: {validators.sentence(error)}")
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
     return found, problems
 
@@ -83,9 +83,9 @@ def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
         raise ValueError(problem)
 
 
-def check_of(name: str, *, must_sign: bool) -> checks.Check:
+def check_of(name: str, *, must_sign: bool) -> validators.Check:
     """Return the check of the text of a field's file."""
     if name == "jwt_keys":
-        return checks.signing_jwk_set if must_sign else checks.jwk_set
-    check = checks.timed_secret if name == "secret_key" else checks.secret
+        return validators.signing_jwk_set if must_sign else validators.jwk_set
+    check = validators.timed_secret if name == "secret_key" else validators.secret
     return lambda text: [check(secret) for secret in text.split(",")]

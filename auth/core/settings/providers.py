@@ -13,7 +13,7 @@ from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.values import kinds, urls
-from auth.core.settings.values.checks import Check, flag, validator
+from auth.core.settings.values.validators import Check, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core.net import networks
-from auth.core.settings.values.checks import matching
+from auth.core.settings.values.validators import matching
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")

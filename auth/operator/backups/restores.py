@@ -96,7 +96,7 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", An
     """Yield the row of the database, locked against other restores, and a cursor. Raises `BackupError`."""
     with closing(connect(url)) as connection:
         connection.autocommit = True
-        if not queries.take_restore_lock(Unprepared(connection)).is_ours:
+        if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running.")
         target = queries.select_restore_target(Unprepared(connection))
         _check_target(target)

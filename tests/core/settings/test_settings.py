@@ -12,7 +12,7 @@ import pytest
 from app import create_app
 from auth.core import settings
 from auth.core.settings import SettingsError, state
-from auth.core.settings.values import checks
+from auth.core.settings.values import validators
 from tests.conftest import clear_settings, make_keys, secret
 from tests.core.tokens.test_access_tokens import HS_SECRET, private_jwk
 from tests.support.cases import cases
@@ -424,7 +424,7 @@ class TestSecrets:
     def test_random_secret_is_accepted(self):
         for _ in range(5000):
             for value in (state.new_secret(), secrets.token_hex(16), str(uuid.uuid4())):
-                checks.secret(value)
+                validators.secret(value)
 
 
 def test_variables_are_named_after_the_fields():

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback
 from auth.core.settings import relying_party
-from auth.core.settings.values import checks, hooks
+from auth.core.settings.values import hooks, validators
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
@@ -48,9 +48,9 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
     ]
     if values["jwt_keys"] and not values["jwt_secret"]:
         try:
-            checks.signing_jwk_set(values["jwt_keys"])
+            validators.signing_jwk_set(values["jwt_keys"])
         except ValueError as error:
-            found.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
+            found.append(f"AUTH_JWT_KEYS: {validators.sentence(error)}")
     if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
         found.append("AUTH_JWT_AUDIENCE: Must not be /oauth/userinfo of AUTH_JWT_ISSUER.")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:

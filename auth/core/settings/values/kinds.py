@@ -12,8 +12,8 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.core.settings.values import checks, hooks
-from auth.core.settings.values.checks import Check, validator
+from auth.core.settings.values import hooks, validators
+from auth.core.settings.values.validators import Check, validator
 from auth.core.tokens import claim_rules
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def number_or_none(default: int, least: int, most: int) -> int | None:
 
 
 def flag(default: bool | None) -> bool:
-    return setting(lambda env, name: cast(bool, checks.flag(env, name, default)))
+    return setting(lambda env, name: cast(bool, validators.flag(env, name, default)))
 
 
 def choice(default: str | None, *choices: str) -> str:
@@ -143,7 +143,7 @@ def domains() -> frozenset[str]:
     def shows(chosen: frozenset[str]) -> str:
         return ", ".join(sorted(chosen)) if len(chosen) <= _MOST_SHOWN else f"{len(chosen):,} domains"
 
-    return shown_as(shows, parsed(checks.domains))
+    return shown_as(shows, parsed(validators.domains))
 
 
 def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:
@@ -157,8 +157,8 @@ def hook_secrets() -> tuple[str, ...]:
     return secret(parsed(hooks.secrets))
 
 
-rate_limits = partial(parsed, checks.rate_limits)
-rate_limit = partial(parsed, checks.rate_limit)
+rate_limits = partial(parsed, validators.rate_limits)
+rate_limit = partial(parsed, validators.rate_limit)
 
 
 def age(default: str) -> int | None:
