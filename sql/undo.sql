@@ -22,7 +22,7 @@ SELECT added.id::text, added.type, added.label
 SELECT comes_back(t) AS comes_back FROM one_time_tokens AS t WHERE t.token_hash = :token_hash;
 
 -- name: lock_users_of_undo(token_hash bytea) -> rows
--- Locks the user, and who has the address now, always in one order.
+-- Locks the user, and the one who has the address now, in order of their ids.
 SELECT u.id
   FROM users AS u
   JOIN one_time_tokens AS t ON u.id = t.user_id OR u.email = t.target OR u.phone = t.target

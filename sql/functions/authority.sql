@@ -11,8 +11,8 @@ CREATE OR REPLACE FUNCTION recent_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '7 days' $$;
 
--- Who has changed an address within a week may be a thief: codes that go there do not add the first factor of
--- an administrator.
+-- A user who changed an address within a week may be a thief: codes that go there do not add the first
+-- factor of an administrator.
 CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$

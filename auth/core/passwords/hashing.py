@@ -101,7 +101,7 @@ class Passwords:
             self.queue_length -= 1
 
     def let_others_hash(self) -> None:
-        """Give up an admission, before waiting for others. Who hashes then has to wait for another one."""
+        """Give up an admission before waiting for others. Hashing then waits for another one."""
         if self._is_admitted.get():
             self._is_admitted.set(False)
             self._admission.release()

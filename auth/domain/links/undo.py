@@ -21,7 +21,7 @@ from sql import Transaction, queries
 
 
 class Answer(NamedTuple):
-    """What a user gives who is asked for a factor: a code, or a credential with its verified assertion."""
+    """The factor that a user gives: a code, or a credential with its verified assertion."""
 
     code: str = ""
     credential: "queries.ListAskedFactors | None" = None
@@ -60,8 +60,8 @@ def _credentials(token: str) -> "list[queries.ListAskedFactors]":
 
 
 def take_back(token: str, answer: Answer, kept: Container[str]) -> str | None:
-    """Spend a link, and give the account to who has the link's address. Returns the address, or None if it
-    belongs to another user. Raises `ApiError`.
+    """Spend a link, and give the account to the owner of the link's address. Returns the address, or None if
+    it belongs to another user. Raises `ApiError`.
 
     `kept` are the ids of what was added in the last seven days and stays.
     """
