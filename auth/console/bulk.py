@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.console.users import Query, few, matching
 from auth.domain.admin import lists, messages, users
-from auth.web import fields, g, guard
+from auth.web import fields, guard
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
@@ -24,6 +24,7 @@ from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input
+from auth.web.targets import Claim
 from sql import Transaction, queries
 
 blueprint = Blueprint("bulk", __name__)
@@ -41,11 +42,13 @@ _ChosenForm = Input.of(ids=fields.Text())
 _ListForm = Input.of(emails=fields.LongText(required=True))
 _Ban = AnyUserChange(only=("ban_duration",))
 
-_ON_ONE: dict[str, Callable[[str, dict[str, Any]], object]] = {
-    "ban": lambda id, options: users.update_user(id, check(_Ban, options)),
-    "end-sessions": lambda id, _options: users.end_sessions(id),
-    "delete": lambda id, _options: users.delete_user(id),
-    "invite": lambda email, _options: messages.invite({"email": email, "data": {}, "options": {}}),
+_ON_ONE: dict[str, Callable[[str, dict[str, Any], Claim], object]] = {
+    "ban": lambda id, options, claim: users.update_user(id, check(_Ban, options), claim=claim),
+    "end-sessions": lambda id, _options, claim: users.end_sessions(id, claim=claim),
+    "delete": lambda id, _options, claim: users.delete_user(id, claim=claim),
+    "invite": lambda email, _options, claim: messages.invite(
+        {"email": email, "data": {}, "options": {}}, claim=claim
+    ),
 }
 TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}
 
@@ -181,9 +184,9 @@ def work_on(bulk_id: str) -> Response:
     repeated request does nothing twice."""
     bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
-        g.claim = partial(_claim, id=bulk.id, position=position)
         try:
-            _ON_ONE[bulk.act](bulk.targets[position], bulk.options)
+            claim = partial(_claim, id=bulk.id, position=position)
+            _ON_ONE[bulk.act](bulk.targets[position], bulk.options, claim)
         except _Done:
             # That request goes on; the page of this one would ask for the same again, up to the limit.
             return _page(_find(bulk_id), goes_on=False)
@@ -198,8 +201,6 @@ def work_on(bulk_id: str) -> Response:
             queries.advance_bulk_act(latchkey.db, refusal=refusal, id=bulk.id, position=position)
             if error.status >= 500:
                 break  # it may have taken long, and so may the next
-        finally:
-            g.claim = None
         if time.monotonic() >= until:
             break
     return redirect_to_own(f"console/bulk/{bulk.id}")

@@ -32,15 +32,12 @@ class RequestContext:
     level: Level = Level.SESSION
     # What the view says, or another one that answers in its place.
     route: Route = _NO_ROUTE
-    # The row of `use_browser_session`, and the language of the pages, in the console.
+    # The row of `use_browser_session`, in the console.
     administrator: Any = None
-    language: str | None = None
     in_dialect: bool = False
     # Changes the body in the dialect, once a view has read it.
     reads_dialect: Callable[[dict[str, Any]], None] | None = None
     json_body: dict[str, Any] | None = None
-    # Runs first in the transaction of an act on one of many users, and notes that it is done.
-    claim: Callable[[Any], None] | None = None
     # For the audit log, in case the request is refused: parameters of `record_refusal`, and an error_code.
     subject: dict[str, Any] | None = None
     refusal_details: dict[str, Any] | None = None

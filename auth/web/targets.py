@@ -1,6 +1,6 @@
 """Acts of administrators, and the users that they may act on: not other administrators, nor themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -17,14 +17,17 @@ class _Locked(Protocol):
 
 _User = TypeVar("_User", bound=_Locked)
 
+# Runs first in the transaction of an act on one of many users, and notes that it is done.
+Claim = Callable[[Transaction], None]
+
 
 @contextmanager
-def act() -> Iterator[Transaction]:
+def act(claim: Claim | None = None) -> Iterator[Transaction]:
     """Run a transaction of an administrator, or of the service role key. Raises `ApiError`, and changes
     nothing, if the caller has been demoted or signed out meanwhile."""
     with latchkey.db.transaction() as tx:
-        if g.claim:
-            g.claim(tx)
+        if claim:
+            claim(tx)
         yield tx
         # Last, because the statements may have waited for locks since the guard looked.
         if g.actor != "service_role" and not guard.live_caller(on=tx).is_admin:

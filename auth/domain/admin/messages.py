@@ -15,13 +15,14 @@ from auth.web import audit, counts, g, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
+from auth.web.targets import Claim
 from sql import Transaction, queries
 
 # Messages that users request. Resending one creates another link or code.
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
 
 
-def invite(body: dict[str, Any]) -> tuple[str, str]:
+def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
     # The address first, so that an invitation refused by its window does not count for the service.
@@ -36,7 +37,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     is_asked = not (known and latchkey.lists.new_user)
     new_id = admission.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
     quota = outgoing.take_quota(email, windows)
-    with targets.act() as tx:
+    with targets.act(claim) as tx:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
         created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
         user_id = created_id or _renew_invitation(tx, body)

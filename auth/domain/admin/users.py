@@ -8,6 +8,7 @@ from auth.domain.account import api_keys, grants, removal
 from auth.web import audit, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.targets import Claim
 from sql import Transaction, queries
 
 
@@ -33,9 +34,11 @@ def create_user(body: dict[str, Any]) -> str:
         return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
 
 
-def update_user(user_id: str, body: dict[str, Any], password_hash: str | None = None) -> str:
+def update_user(
+    user_id: str, body: dict[str, Any], password_hash: str | None = None, *, claim: Claim | None = None
+) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
-    with targets.act() as tx:
+    with targets.act(claim) as tx:
         return _update(tx, targets.lock(tx, user_id), body, password_hash)
 
 
@@ -66,16 +69,16 @@ def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str,
     }
 
 
-def delete_user(user_id: str) -> None:
+def delete_user(user_id: str, *, claim: Claim | None = None) -> None:
     """Delete any user. Raises `ApiError`."""
-    with targets.act() as tx:
+    with targets.act(claim) as tx:
         targets.lock(tx, user_id)
         queries.delete_user(tx, user_id=user_id)
 
 
-def end_sessions(user_id: str) -> "queries.EndAnyUsersSessions":
+def end_sessions(user_id: str, *, claim: Claim | None = None) -> "queries.EndAnyUsersSessions":
     """End all sessions of any user. The row has the time, and the number of live API keys, which stay."""
-    with targets.act() as tx:
+    with targets.act(claim) as tx:
         targets.lock(tx, user_id)
         return queries.end_any_users_sessions(tx, id=user_id)
 

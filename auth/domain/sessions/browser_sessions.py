@@ -45,7 +45,6 @@ def begin(session: Any) -> str:
         latchkey.db, token_hash=one_time.hash_token(token), session_id=session.session_id
     )
     g.admit(Caller(user_id, session.session_id, None, session.aal))
-    g.level = Level.SESSION
     return token
 
 

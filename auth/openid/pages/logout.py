@@ -13,7 +13,7 @@ from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
 from auth.openid import clients
 from auth.openid.switch import provider
-from auth.web import Level, cookies, form_schemas, g
+from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, root
@@ -66,11 +66,12 @@ def show_logout() -> Response:
         return _end(url)
     if known is None:
         return _signed_out(url if asked.claims else None)
+    language = None
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
-        g.language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
+        language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
     name = asked.client and names.in_one_line(asked.client.name)
-    return _ask("oauth/logout/confirm", known, url, name, kept)
+    return _ask("oauth/logout/confirm", known, url, name, kept, language)
 
 
 @blueprint.post("/oauth/logout/confirm")
@@ -109,10 +110,16 @@ def _back() -> str | None:
 
 
 def _ask(
-    action: str, known: Any, url: str | None, application: str | None, sent: Mapping[Any, str | None]
+    action: str,
+    known: Any,
+    url: str | None,
+    application: str | None,
+    sent: Mapping[Any, str | None],
+    language: str | None = None,
 ) -> Response:
     return page(
         "logout.html",
+        language=language,
         action=action,
         form_target=url,
         client_name=application,

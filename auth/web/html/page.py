@@ -74,6 +74,7 @@ def page(
     script: bool = False,
     client_logo: str | None = None,
     next_page: str | None = None,
+    language: str | None = None,
     **values: Any,
 ) -> Response:
     """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
@@ -85,7 +86,7 @@ def page(
 
     Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
     """
-    language, secret = chosen_language(), forms.secret()
+    language, secret = language or chosen_language(), forms.secret()
     next_page = next_page or request.values.get("next")
     waiting = waiting_behind(next_page) if next_page else None
     targets = [form_target, waiting and waiting.redirect_uri]
@@ -133,10 +134,11 @@ def next_code(wait: float | None, problem: Any) -> dict[str, Any]:
 
 
 def chosen_language() -> str:
-    """Return the language of the console, else the one chosen in the footer, else the browser's."""
-    return g.language or languages.choose(
-        LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
-    )
+    """Return the language that was chosen in the footer, else the browser's."""
+    if g.route.guard == "administrator":
+        # Like the API's errors, which operators read too.
+        return DEFAULT
+    return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
 
 
 def root() -> str:

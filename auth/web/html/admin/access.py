@@ -8,7 +8,6 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
-from auth.core.text.catalogues import DEFAULT
 from auth.domain.sessions import browser_sessions
 from auth.domain.sign_in.reauthentication import add, has_proof, proof_needed
 from auth.web import Level, View, audit, cookies, g, guard
@@ -52,8 +51,6 @@ _MESSAGES = {
 @guard.administrative(Level.AAL2)
 def administrator() -> None:
     """Admit browsers in which an administrator is signed in and has completed the second step."""
-    # In English, like the API's errors, which operators read too.
-    g.language = DEFAULT
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
     if known is None:
