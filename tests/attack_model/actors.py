@@ -56,6 +56,13 @@ SELECT u.email, u.phone, u.password_hash,
   FROM users AS u
  WHERE u.id = %(id)s
 """
+# What can sign in, but addresses, and is younger than seven days.
+_ADDED = """
+SELECT (SELECT count(*) FROM factors
+         WHERE user_id = %(id)s AND verified_at > now() - interval '7 days')
+     + (SELECT count(*) FROM identities
+         WHERE user_id = %(id)s AND created_at > now() - interval '7 days' AND provider NOT IN ('email', 'phone'))
+"""
 _LINKS = """
 SELECT target, token_hash, created_at
   FROM one_time_tokens AS t
@@ -121,6 +128,10 @@ class Environment:
         assert not state.api_keys, "an API key survives"
         alive = "SELECT count(*) FROM sessions WHERE user_id = %(id)s AND ended_at IS NULL"
         assert self.rows.value(alive, id=self.user_id) == 0, "a session survives, or the link has opened one"
+        pending = "user_id = %(id)s AND purpose <> 'undo' AND spent_at IS NULL AND expires_at > now()"
+        pending = f"SELECT count(*) FROM one_time_tokens WHERE {pending}"
+        assert self.rows.value(pending, id=self.user_id) == 0, "a link or code that was sent before works"
+        assert self.rows.value(_ADDED, id=self.user_id) == 0, "what was added in seven days survives"
         left, expected = ({bytes(each.token_hash) for each in links} for links in (self.links(), earlier))
         assert left == expected, "a later link still works, or an earlier one does not"
 

@@ -210,15 +210,6 @@ class TestLinkOfANotice:
         assert press(client, "undo", token, **fields).status_code == 303
         assert sign_in(client, passkey).user["id"] == alice.id
 
-    def test_first_factor_goes_without_a_code(self, client, alice, outbox, database):
-        set_up(alice.sign_in())
-        session = alice.sign_in()
-        token = outbox.last(alice.email, "factor_added").token
-        assert press(client, "undo", token).status_code == 303
-        assert database.count("factors") == 0
-        assert_error(session.get("/user"), 401, "session_not_found")
-        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
-
     def test_link_that_a_node_of_0_3_0_wrote_asks_for_its_removed_factor(
         self, client, alice, changed, database
     ):

@@ -89,11 +89,6 @@ def recover(client, outbox, email):
     return hand_in(client, "recovery", outbox.last(email, "recovery").token)
 
 
-def sign_in_by_phone(client, outbox, **options):
-    client.post("/otp", json={"phone": PHONE, "create_user": False} | options)
-    return session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE, "sms").code))
-
-
 def signs_in_by_phone(client, outbox, phone, user_id):
     client.post("/otp", json={"phone": phone, "create_user": False})
     sent = outbox.sent(phone, "sms")
@@ -122,16 +117,6 @@ class TestNotice:
         assert_error(by_phone.get("/user"), 401, "session_not_found")
         assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
         assert session.get("/user").json["phone"] is None
-
-    def test_linked_identity_is_undone_by_the_link_in_the_mail(self, service, owner, thief, outbox, mailbox):
-        session = thief.on(service.client)
-        link(service, session, "google")
-        by_provider = service.signed_in("google")
-        assert fragment(open_link(service.client, mailbox, owner.email)) == UNDONE
-        assert_error(by_provider.get("/user"), 401, "session_not_found")
-        session = assert_taken_back(service.client, owner, outbox, session)
-        assert [each["provider"] for each in session.get("/user").json["identities"]] == ["email"]
-        assert service.session(service.sign_in("google")).get("/user").json["id"] != owner.id
 
     def test_page_lists_what_was_added_in_seven_days_and_keeps_what_the_user_unticks(
         self, service, owner, thief, outbox, database
