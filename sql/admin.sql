@@ -1,17 +1,24 @@
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
 --                   user_metadata user_metadata, app_metadata app_metadata, email_confirm boolean,
---                   phone_confirm boolean) -> row
-INSERT INTO users (
-  id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
-  password_hash, role, admin_since, user_metadata, app_metadata, made_by
+--                   phone_confirm boolean, ban_duration double precision) -> row (banned_until?)
+WITH created AS (
+  INSERT INTO users (
+    id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
+    password_hash, role, admin_since, user_metadata, app_metadata, made_by, banned_until
+  )
+  VALUES (
+    coalesce(:id, gen_random_uuid()), :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
+    :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
+    :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
+    merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator',
+    end_of_ban(:ban_duration)
+  )
+  RETURNING users
+), identified AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data)
+  SELECT own.* FROM created CROSS JOIN own_identities(created.users) AS own
 )
-VALUES (
-  coalesce(:id, gen_random_uuid()), :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
-  :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
-  :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
-  merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator'
-)
-RETURNING id;
+SELECT (users).id, iso_8601((users).banned_until) AS banned_until FROM created;
 
 -- name: select_any_user(id uuid, audience text) -> row?
 SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
@@ -28,18 +35,14 @@ UPDATE users
        phone_proved = phone_proved AND (:provider <> 'phone' OR :confirmed_at IS NOT NULL)
  WHERE id = :user_id;
 
--- name: ban_user(id uuid, seconds double precision)
-UPDATE users
-   SET banned_until = CASE WHEN :seconds IS NULL THEN timestamptz '9999-12-31 23:59:59+00'
-                           WHEN :seconds > 0 THEN now() + make_interval(secs => :seconds) END
- WHERE id = :id;
-
--- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata)
+-- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata,
+--                       sets_ban boolean, ban_duration double precision)
 UPDATE users
    SET role = coalesce(:role, role),
        admin_since = CASE WHEN coalesce(:role, role) = 'admin' THEN coalesce(admin_since, now()) END,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),
+       banned_until = CASE WHEN :sets_ban THEN end_of_ban(:ban_duration) ELSE banned_until END,
        updated_at = now()
  WHERE id = :id;
 
@@ -67,20 +70,19 @@ SELECT end_lost_access(locked.u)
   FROM (SELECT u FROM users AS u WHERE u.id = :user_id FOR NO KEY UPDATE) AS locked;
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
---                  page_size integer, page_offset bigint, audience text) -> row
+--                  page_size integer, page_offset bigint, most integer, audience text) -> row
+-- The total counts up to `most`.
 SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY page.place), '[]')::text
-         AS users
+         AS users,
+       (SELECT count(*)
+          FROM (SELECT
+                  FROM users
+                 WHERE is_listed(users, :email, :role, :q)
+                   AND (:is_anonymous IS NULL OR is_anonymous(users) = :is_anonymous)
+                 LIMIT :most) AS found) AS total
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
   JOIN user_objects AS copy ON copy.user_id = page.id;
-
--- name: count_users(email text, role text, q text, is_anonymous boolean, most integer) -> row
-SELECT count(*) AS total
-  FROM (SELECT
-          FROM users
-         WHERE is_listed(users, :email, :role, :q)
-           AND (:is_anonymous IS NULL OR is_anonymous(users) = :is_anonymous)
-         LIMIT :most) AS found;
 
 -- name: delete_unproved_user(email text, origin jsonb)
 DELETE FROM users WHERE email = :email AND NOT is_proved(users, 'email')

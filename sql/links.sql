@@ -1,14 +1,20 @@
 -- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
 --                             is_invited boolean) -> row?
-INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
-                   made_by, invited_at, confirmation_sent_at)
-SELECT :new_id, :email, :phone, :password_hash,
-       merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata),
-       :made_by, CASE WHEN :is_invited THEN now() END, now()
- WHERE :new_id IS NOT NULL
-ON CONFLICT DO NOTHING
-RETURNING id;
+WITH created AS (
+  INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
+                     made_by, invited_at, confirmation_sent_at)
+  SELECT :new_id, :email, :phone, :password_hash,
+         merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata),
+         :made_by, CASE WHEN :is_invited THEN now() END, now()
+   WHERE :new_id IS NOT NULL
+  ON CONFLICT DO NOTHING
+  RETURNING users
+), identified AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data)
+  SELECT own.* FROM created CROSS JOIN own_identities(created.users) AS own
+)
+SELECT (users).id FROM created;
 
 -- name: lock_user_by_email(email text) -> row? (phone?)
 SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,

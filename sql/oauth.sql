@@ -68,15 +68,25 @@ INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata)
---   -> row (email?)
--- A taken email is left out if the provider is untrusted, and violates its constraint otherwise.
-INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
-SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
-       free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth', now()
-  FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
-                    THEN :email END AS email) AS free
-RETURNING id, email;
+-- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata,
+--                               provider text, subject text, identity_data jsonb) -> row (email?)
+-- A taken email is left out if the provider is untrusted, and violates its constraint otherwise. The identity of
+-- the email is a microsecond younger: app_metadata.provider is the oldest.
+WITH created AS (
+  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
+  SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
+         free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth', now()
+    FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
+                      THEN :email END AS email) AS free
+  RETURNING users
+), identified AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at)
+  SELECT (users).id, :provider, :subject, :identity_data, now(), now() FROM created
+   UNION ALL
+  SELECT own.*, NULL, now() + interval '1 microsecond'
+    FROM created CROSS JOIN own_identities(created.users) AS own
+)
+SELECT (users).id, (users).email FROM created;
 
 -- name: convert_by_identity(user_id uuid, email text, is_trusted boolean) -> row
 -- A taken email is left out.

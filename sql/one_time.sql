@@ -97,10 +97,9 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
 --                            purposes text[], network text, code_failures integer[])
---   -> row? (redirect_to?, code_challenge?, password_hash?, user_metadata?, session_id?, browser_hash?,
---     user_agent?)
-SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
-       session_id, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
+--   -> row? (redirect_to?, code_challenge?, session_id?, browser_hash?, user_agent?)
+SELECT id, user_id, purpose, target, redirect_to, code_challenge, session_id, browser_hash, user_agent,
+       method_of(t::one_time_tokens) AS method
   FROM (SELECT * FROM spend_link(:token_hash, :purposes)
          UNION ALL
         SELECT * FROM use_code(:target, :code_macs, :purposes, :browser_hash, :network, :code_failures)) AS t;
@@ -109,23 +108,17 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash,
 -- A token hook is asked before the session is opened, and the link or code is good until then.
 UPDATE one_time_tokens SET spent_at = NULL WHERE id = :id;
 
--- name: prove_address(user_id uuid, provider text, address text, proof text) -> row
-SELECT prove_address(:user_id, :provider, :address, :proof) AS is_first;
+-- name: confirm_address(token_id uuid, provider text, is_shown boolean, opens boolean, network text) -> row
+SELECT * FROM confirm_address(:token_id, :provider, :is_shown, :opens, :network);
+
+-- name: prove_address(user_id uuid, provider text, address text, proof text)
+SELECT prove_address(:user_id, :provider, :address, :proof);
 
 -- name: set_address(user_id uuid, provider text, address text, is_confirmed boolean)
 SELECT set_address(:user_id, :provider, :address, :is_confirmed, false);
 
 -- name: set_password(user_id uuid, password_hash text)
 SELECT set_password(:user_id, :password_hash);
-
--- name: record_address_used(user_id uuid, provider text)
-WITH used AS (
-  UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
-)
-UPDATE users SET last_sign_in_at = now() WHERE id = :user_id;
-
--- name: replace_user_metadata(user_id uuid, user_metadata user_metadata)
-UPDATE users SET user_metadata = merge_metadata('{}', :user_metadata) WHERE id = :user_id;
 
 -- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
 -- An unconfirmed sign-up does not block an address for the user who has proved it.

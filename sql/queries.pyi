@@ -8,8 +8,9 @@ from sql import Runner
 
 class CreateUser(NamedTuple):
     id: str
+    banned_until: str | None
 
-def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirm: bool | None, phone_confirm: bool | None) -> CreateUser: ...
+def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirm: bool | None, phone_confirm: bool | None, ban_duration: float | None) -> CreateUser: ...
 
 class SelectAnyUser(NamedTuple):
     user_object: str
@@ -24,9 +25,7 @@ def select_addresses(on: Runner, /, *, id: str | None) -> SelectAddresses | None
 
 def set_confirmed_at(on: Runner, /, *, user_id: str | None, provider: str | None, confirmed_at: datetime | str | None) -> int: ...
 
-def ban_user(on: Runner, /, *, id: str | None, seconds: float | None) -> int: ...
-
-def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
+def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, sets_ban: bool | None, ban_duration: float | None) -> int: ...
 
 class EndAnyUsersSessions(NamedTuple):
     ended: bool | None
@@ -46,13 +45,9 @@ def end_lost_access_of_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class ListUsers(NamedTuple):
     users: str
-
-def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> ListUsers: ...
-
-class CountUsers(NamedTuple):
     total: int
 
-def count_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, most: int | None) -> CountUsers: ...
+def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListUsers: ...
 
 def delete_unproved_user(on: Runner, /, *, email: str | None) -> int: ...
 
@@ -923,7 +918,7 @@ class CreateUserByIdentity(NamedTuple):
     id: str
     email: str | None
 
-def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None, user_metadata: Any | None) -> CreateUserByIdentity: ...
+def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None, user_metadata: Any | None, provider: str | None, subject: str | None, identity_data: Any | None) -> CreateUserByIdentity: ...
 
 class ConvertByIdentity(NamedTuple):
     has_email: bool
@@ -977,8 +972,6 @@ class SpendOneTimeToken(NamedTuple):
     target: str
     redirect_to: str | None
     code_challenge: str | None
-    password_hash: str | None
-    user_metadata: Any
     session_id: str | None
     browser_hash: memoryview | None
     user_agent: str | None
@@ -988,18 +981,17 @@ def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None
 
 def keep_one_time_token(on: Runner, /, *, id: str | None) -> int: ...
 
-class ProveAddress(NamedTuple):
+class ConfirmAddress(NamedTuple):
     is_first: bool
+    sets_password: bool
 
-def prove_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, proof: str | None) -> ProveAddress: ...
+def confirm_address(on: Runner, /, *, token_id: str | None, provider: str | None, is_shown: bool | None, opens: bool | None, network: str | None) -> ConfirmAddress: ...
+
+def prove_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, proof: str | None) -> int: ...
 
 def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, is_confirmed: bool | None) -> int: ...
 
 def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
-
-def record_address_used(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
-
-def replace_user_metadata(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> int: ...
 
 def delete_unused_sign_up(on: Runner, /, *, address: str | None, owner_id: str | None) -> int: ...
 
@@ -1680,9 +1672,7 @@ class RecordProvider(NamedTuple):
 
 def record_provider(on: Runner, /, *, session_id: str | None, provider: str | None) -> RecordProvider: ...
 
-def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None) -> int: ...
-
-def void_tokens(on: Runner, /, *, user_id: str | None) -> int: ...
+def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, voids: bool | None) -> int: ...
 
 class LockTestDatabases(NamedTuple):
     pg_advisory_lock: str
@@ -1927,7 +1917,6 @@ def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddress
 class SelectUserOfAddress(NamedTuple):
     id: str
     email_proved: bool
-    phone_proved: bool
     is_invited: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...

@@ -279,8 +279,6 @@ RETURNING s.amr;
 -- name: record_provider(session_id uuid, provider text) -> row
 UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
--- name: end_access(user_id uuid, session_id uuid, reason text)
-SELECT end_access(:user_id, :session_id, :reason);
-
--- name: void_tokens(user_id uuid)
-SELECT void_tokens(:user_id);
+-- name: end_access(user_id uuid, session_id uuid, reason text, voids boolean)
+-- `voids` links and codes, too.
+SELECT end_access(:user_id, :session_id, :reason), CASE WHEN :voids THEN void_tokens(:user_id) END;

@@ -68,7 +68,7 @@ SELECT u.id, is_unused_sign_up(u) AS is_unused
    FOR KEY SHARE;
 
 -- name: select_user_of_address(address text) -> row?
-SELECT id, email_proved, phone_proved,
+SELECT id, email_proved,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :address OR phone = :address;

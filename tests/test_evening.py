@@ -31,7 +31,7 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # What each of these may reach. A change that makes the story longer makes it shorter elsewhere. The aim is three
 # quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 349, "lines": 3_370, "files": 90, "statements": 60, "lines of SQL": 1_522},
+    "all": {"functions": 347, "lines": 3_336, "files": 90, "statements": 50, "lines of SQL": 1_568},
     "POST /token password": {"functions": 78, "files": 30},
     "GET /user": {"functions": 42},
     "POST /token refresh_token": {"functions": 54},

@@ -154,7 +154,6 @@ READING = {
     "auth/domain/admin/users.py": "writes what the administrator sends, and compares it",
     "auth/hooks/command.py": "the event of a hook",
     "auth/console/user_page.py": "shows it",
-    "auth/domain/links/spending.py": "writes what the sign-up sent",
     "auth/openid/claims.py": "the claims of the scope profile",
     "auth/pages/profile.py": "the name that the user may change",
     "auth/core/tokens/access_tokens.py": "the claim of this name",

@@ -52,8 +52,8 @@ def list_users() -> Response:
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = queries.list_users(latchkey.db, **order, **bounds(query), **filters)
-    total = queries.count_users(latchkey.db, most=_EXACT_TOTAL, **filters).total
+    row = queries.list_users(latchkey.db, most=_EXACT_TOTAL, **order, **bounds(query), **filters)
+    total = row.total
     if total == _EXACT_TOTAL:
         total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
     return paginated(row.users, total, query)
@@ -61,7 +61,8 @@ def list_users() -> Response:
 
 @functools.lru_cache(maxsize=64)
 def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    return queries.count_users(latchkey.db, most=None, **dict(filters)).total
+    nobody: dict[str, Any] = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
+    return queries.list_users(latchkey.db, most=None, **nobody, **dict(filters)).total
 
 
 @blueprint.get("/admin/users/<user_id>")
@@ -164,8 +165,7 @@ def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_ha
         queries.take_over_unconfirmed(tx, user_id=user.id, **own)
         # A stranger may know the previous one.
         queries.set_password(tx, user_id=user.id, password_hash=password_hash)
-        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
-        queries.void_tokens(tx, user_id=user.id)
+        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved", voids=True)
     return user.id
 
 

@@ -43,7 +43,7 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         else:
             row = None
             own, reason = request.opened_session_id, "authorization_code_reused"
-            queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason)
+            queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason, voids=False)
             details = {"session_id": request.opened_session_id, "client_id": client.id}
             audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
     if row is None:

@@ -22,6 +22,16 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
+-- What INSERT INTO identities needs for the addresses of a new user.
+CREATE OR REPLACE FUNCTION own_identities(u users)
+  RETURNS TABLE (user_id uuid, provider text, subject text, identity_data jsonb)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT u.id, kind, u.id::text, jsonb_build_object('sub', u.id, kind, address)
+    FROM (VALUES ('email', u.email), ('phone', u.phone)) AS own (kind, address)
+   WHERE address IS NOT NULL
+$$;
+
 -- identities_of for a statement that has written one identity (or null) itself, which it cannot see yet.
 CREATE OR REPLACE FUNCTION identities_with(written identities, owner uuid)
   RETURNS TABLE (objects json, providers text[])

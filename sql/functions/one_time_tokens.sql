@@ -105,3 +105,37 @@ AS $$
   SELECT t.code_mac = ANY (macs) AND t.purpose = ANY (purposes) AND t.spent_at IS NULL
      AND t.code_expires_at > now()
 $$;
+
+-- What a spent link or code to an address of its user makes of them. If several people have signed up, messages
+-- look alike: only the page (`is_shown`) tells whose sign-up it is. An administrator's recovery link may set a
+-- password. What a sign-up has set `opens` a session once, here or in its own browser. A session of the method
+-- `recovery` ends everything with its new password. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION confirm_address(token uuid, kind text, is_shown boolean, opens boolean, here text)
+  RETURNS TABLE (is_first boolean, sets_password boolean)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+DECLARE
+  t one_time_tokens := (SELECT spent FROM one_time_tokens AS spent WHERE spent.id = token);
+  is_sign_up boolean := t.purpose IN ('signup', 'sms_signup');
+  is_own boolean;
+BEGIN
+  is_first := prove_address(t.user_id, kind, t.target, t.purpose);
+  is_own := is_first AND is_shown AND t.user_metadata IS NOT NULL;
+  sets_password := t.password_hash IS NOT NULL AND (is_own OR NOT is_sign_up);
+  IF sets_password THEN
+    PERFORM set_password(t.user_id, t.password_hash);
+  END IF;
+  UPDATE one_time_tokens SET password_hash = NULL WHERE id = token AND is_sign_up AND opens;
+  UPDATE identities SET last_sign_in_at = now() WHERE user_id = t.user_id AND provider = kind;
+  UPDATE users
+     SET last_sign_in_at = now(),
+         user_metadata = CASE WHEN is_own THEN merge_metadata('{}', t.user_metadata) ELSE user_metadata END
+   WHERE id = t.user_id;
+  PERFORM record_mail_proof(t.user_id, here);
+  IF t.purpose = 'recovery' AND method_of(t) <> 'recovery' THEN
+    PERFORM end_access(t.user_id, NULL, 'recovered');
+  END IF;
+  PERFORM void_tokens(t.user_id);
+  RETURN NEXT;
+END
+$$;

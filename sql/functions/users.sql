@@ -12,6 +12,14 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
+-- In seconds: without them there is no ban, and an infinite one is shown as the last year of ISO 8601.
+CREATE OR REPLACE FUNCTION end_of_ban(seconds double precision) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN seconds = 'infinity' THEN timestamptz '9999-12-31 23:59:59+00'
+              WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
+$$;
+
 -- The identities are a parameter: the planner does not inline a function with a sub-select (30 µs).
 CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -131,8 +131,7 @@ def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | Non
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason = "recovered" if caller.is_recovery else "password_changed"
-    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason)
-    queries.void_tokens(tx, user_id=caller.id)
+    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason, voids=True)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
     outgoing.notify(tx, caller, "password_changed")
 

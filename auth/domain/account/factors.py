@@ -208,8 +208,7 @@ def end_other_sessions(tx: Transaction, user_id: str) -> None:
     """
     if queries.count_verified_factors(tx, user_id=user_id).total == 0:
         kept = g.caller.session_id
-        queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added")
-        queries.void_tokens(tx, user_id=user_id)
+        queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added", voids=True)
 
 
 def check_room(tx: Transaction, user_id: str) -> None:

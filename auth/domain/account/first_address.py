@@ -44,7 +44,7 @@ def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | 
         if address:
             queries.set_address(tx, user_id=caller.id, provider=provider, address=address, is_confirmed=True)
             audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
-    _end_other_sessions(tx, caller.id, g.caller.session_id)
+    _end_other_sessions(tx, caller.id, g.caller.session_id, voids=False)
 
 
 def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
@@ -52,7 +52,7 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
-    _end_other_sessions(tx, user_id, session_id)
+    _end_other_sessions(tx, user_id, session_id, voids=True)
     notify(tx, queries.lock_user(tx, user_id=user_id), "address_added")
 
 
@@ -62,8 +62,7 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
     row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=is_trusted)
     if row.has_email:
         queries.add_email_of_identity(tx, user_id=user_id, email=email)
-    _end_other_sessions(tx, user_id, session_id)
-    queries.void_tokens(tx, user_id=user_id)
+    _end_other_sessions(tx, user_id, session_id, voids=True)
     user = queries.lock_user(tx, user_id=user_id)
     notify(tx, user, "identity_linked", provider=identity.provider)
     return row.has_email
@@ -73,10 +72,10 @@ def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
     if not is_listed(None):
         raise ApiError("email_address_not_authorized")
     queries.convert_user(tx, user_id=user_id)
-    _end_other_sessions(tx, user_id, session_id)
+    _end_other_sessions(tx, user_id, session_id, voids=False)
 
 
-def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
+def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None, *, voids: bool) -> None:
     # As an anonymous user, the session may have begun to register a passkey without a proof.
     queries.void_challenges(tx, user_id=user_id)
-    queries.end_access(tx, user_id=user_id, session_id=kept, reason="address_proved")
+    queries.end_access(tx, user_id=user_id, session_id=kept, reason="address_proved", voids=voids)

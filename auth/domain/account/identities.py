@@ -103,7 +103,7 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not user.is_anonymous:
-        queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked")
+        queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked", voids=False)
         notify(tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]
@@ -122,6 +122,6 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
         queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=[], providers=[provider])
         removal.check_remaining(tx, user.id)
         own, reason = g.caller.session_id, "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=user.id, session_id=own, reason=reason)
+        queries.end_access(tx, user_id=user.id, session_id=own, reason=reason, voids=False)
         audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
     return user.moment

@@ -55,8 +55,8 @@ def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) ->
     queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.
-    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason="way_to_sign_in_removed")
-    queries.void_tokens(tx, user_id=caller.id)
+    kept, reason = g.caller.session_id, "way_to_sign_in_removed"
+    queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
     return providers
 
 

@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from auth.core import addresses
 from auth.core.passwords.policy import check_strength
 from auth.domain.account.admission import may_become
 from auth.domain.messages import outgoing
@@ -144,7 +143,4 @@ def create_addressed_user(
         made_by=made_by,
         **defaults | columns,
     )
-    user_id, address = created and created.id, body.get("email") or body["phone"]
-    kind = addresses.kind_of(address)
-    queries.write_address_identity(tx, user_id=user_id, provider=kind, address=address)
-    return user_id
+    return created and created.id

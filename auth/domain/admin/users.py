@@ -1,6 +1,5 @@
 import hashlib
 import json
-import math
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
@@ -18,20 +17,15 @@ def create_user(body: dict[str, Any]) -> str:
     if "password" in body:
         check_strength(latchkey.settings, body["password"], [email, body.get("phone")])
         body["password_hash"] = latchkey.passwords.hash(body["password"])
-    columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
+    columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash", "ban_duration")}
     columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
     columns |= {f"{kind}_confirm": kind in body and body[f"{kind}_confirm"] for kind in removal.ADDRESSES}
     with targets.act() as tx:
-        user_id = queries.create_user(tx, **columns, role=role).id
-        for kind in removal.ADDRESSES:
-            if kind in body:
-                queries.write_address_identity(tx, user_id=user_id, provider=kind, address=body[kind])
-        _set_ban(tx, user_id, body)
-        after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
-        acts = ["user_created", "banned" if after.banned_until else None]
-        made = {"by": "administrator", "role": role, "banned_until": after.banned_until}
-        audit.record(tx, user_id, email, acts, ["user.created"], **made)
-        return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
+        created = queries.create_user(tx, **columns, role=role)
+        acts = ["user_created", "banned" if created.banned_until else None]
+        made = {"by": "administrator", "role": role, "banned_until": created.banned_until}
+        audit.record(tx, created.id, email, acts, ["user.created"], **made)
+        return found(queries.select_any_user(tx, id=created.id), "user_not_found").user_object
 
 
 def update_user(
@@ -107,8 +101,7 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
     new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration") or password_hash or new:
         reason = "banned" if body.get("ban_duration") else "reset_by_admin"
-        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
-        queries.void_tokens(tx, user_id=user_id)
+        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason, voids=True)
     kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
     removed = _remove(tx, before, kinds, ids) if kinds or ids else []
     if removed or new:
@@ -119,10 +112,10 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
         _set_address(tx, user_id, kind, body)
     if removed:
         removal.check_remaining(tx, user_id)
-    _set_ban(tx, user_id, body)
     if password_hash:
         queries.set_password(tx, user_id=user_id, password_hash=password_hash)
-    others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
+    others: dict[str, Any] = {"sets_ban": "ban_duration" in body}
+    others |= {name: body.get(name) for name in ("role", "user_metadata", "app_metadata", "ban_duration")}
     changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
     update = _change_roles if changes_roles else queries.update_any_user
     update(tx, id=user_id, **others)
@@ -148,14 +141,13 @@ def _remove(tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> l
     if providers:
         queries.remove_ways_to_sign_in(tx, user_id=before.id, ids=[], providers=providers)
         reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=before.id, session_id=None, reason=reason)
-        queries.void_tokens(tx, user_id=before.id)
+        queries.end_access(tx, user_id=before.id, session_id=None, reason=reason, voids=True)
     return providers
 
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
     """Set or confirm an address, which the first proof of the other may have removed."""
-    old = getattr(found(queries.select_addresses(tx, id=user_id), "user_not_found"), kind)
+    old = getattr(found(queries.lock_user(tx, user_id=user_id), "user_not_found"), kind)
     address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
     confirmed_at = body.get(f"{kind}_confirmed_at")
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
@@ -164,12 +156,6 @@ def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any])
         queries.set_address(tx, **owner, address=address, is_confirmed=False)
     if address and f"{kind}_confirmed_at" in body:
         queries.set_confirmed_at(tx, **owner, confirmed_at=confirmed_at)
-
-
-def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
-    if "ban_duration" in body:
-        seconds = body["ban_duration"] or 0.0
-        queries.ban_user(tx, id=user_id, seconds=None if seconds == math.inf else seconds)
 
 
 def _record(tx: Transaction, before: Any, after: Any, body: dict[str, Any]) -> None:

@@ -57,14 +57,15 @@ def spend(
         with latchkey.db.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the verdict or the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
-            if spent is None:
+            user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+            if spent is None or user is None:
                 outcome = Outcome(refusal=ApiError("otp_expired"))
             elif issue.answer and link_type in one_time.CHANGES:
-                outcome = _sign_in_at_new_address(tx, spent, issue)
+                outcome = _sign_in_at_new_address(tx, spent, user, issue)
             elif link_type in one_time.CHANGES:
-                outcome = _take_new_address(tx, spent, proof, redirects)
+                outcome = _take_new_address(tx, spent, user, proof, redirects)
             else:
-                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, issue)
+                outcome = _confirm_address(tx, spent, user, redirects, is_shown, is_same, issue)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -84,19 +85,18 @@ def _issue(
     issue, outcome = Issue(), Outcome()
     with latchkey.db.transaction() as tx:
         spent = queries.spend_one_time_token(tx, **proof)
-        if spent is None:
+        user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+        if spent is None or user is None:
             outcome = Outcome(refusal=ApiError("otp_expired"))
         elif spent.purpose in one_time.CHANGES:
-            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
             is_for_client = _signs_in(user, proof, redirects)
             # Otherwise it was taken before, and the hook refused.
             if is_for_client and spent.target not in (user.email, user.phone):
-                outcome = _take_new_address(tx, spent, proof, redirects=True)
+                outcome = _take_new_address(tx, spent, user, proof, redirects=True)
         else:
             is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
-            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
             if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
-                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, None)
+                outcome = _confirm_address(tx, spent, user, redirects, is_shown, is_same, None)
         if spent and not outcome.refusal:
             queries.keep_one_time_token(tx, id=spent.id)
     if outcome.refusal or spent is None:
@@ -118,59 +118,47 @@ def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
 
 
 def _confirm_address(
-    tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool, issue: Issue | None
+    tx: Transaction,
+    spent: Any,
+    user: Any,
+    redirects: bool,
+    is_shown: bool,
+    is_same: bool,
+    issue: Issue | None,
 ) -> Outcome:
-    # Without an issue, no session is opened yet.
-    user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
-    kind = addresses.kind_of(spent.target)
-    owner = {"user_id": user_id, "provider": kind}
-    user = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
+    is_sign_up, kind = spent.purpose in ("signup", "sms_signup"), addresses.kind_of(spent.target)
     if spent.target not in (user.email, user.phone):
         return Outcome(refusal=ApiError("otp_expired"))
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
-    is_first = queries.prove_address(tx, **owner, address=spent.target, proof=spent.purpose).is_first
-    # An administrator's recovery link may set a password. If several people have signed up, messages look
-    # alike: only the page tells whose sign-up it is.
-    is_own = is_first and is_shown and spent.user_metadata is not None
-    password_hash = spent.password_hash if is_own or not is_sign_up else None
-    if is_own:
-        queries.replace_user_metadata(tx, user_id=user_id, user_metadata=spent.user_metadata)
-    if password_hash:
-        queries.set_password(tx, user_id=user_id, password_hash=password_hash)
-    is_kept = password_hash or (is_sign_up and not user.lacks_password)
-    queries.record_address_used(tx, **owner)
-    queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
-    # A session of the method `recovery` ends everything with its new password.
-    if spent.purpose == "recovery" and spent.method != "recovery":
-        queries.end_access(tx, user_id=user_id, session_id=None, reason="recovered")
-    queries.void_tokens(tx, user_id=user_id)
-
-    code, session = None, None
     is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
-    if redirects and spent.code_challenge and not is_elsewhere:
-        code = write_code(tx, user_id, spent.code_challenge, spent.method)
-    # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
-    elif issue and not (is_elsewhere and is_sign_up):
-        session = open_session(tx, user_id, spent.method, issue)
-    if is_sign_up and (code or session):
-        queries.use_confirmed_sign_up(tx, token_id=spent.id)
+    # Without an issue, no session is opened yet. A sign-up goes on in its own browser: see
+    # `waiting.continue_sign_up`.
+    opens = issue is not None and not (is_elsewhere and is_sign_up)
+    shown = {"is_shown": is_shown, "opens": opens, "network": g.client["network"]}
+    proved = queries.confirm_address(tx, token_id=spent.id, provider=kind, **shown)
+    code, session = None, None
+    if opens and redirects and spent.code_challenge and not is_elsewhere:
+        code = write_code(tx, user.id, spent.code_challenge, spent.method)
+    elif issue and opens:
+        session = open_session(tx, user.id, spent.method, issue)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
-        "password_changed" if password_hash and not is_sign_up else None,
+        "password_changed" if proved.sets_password and not is_sign_up else None,
         "signed_in" if session else None,
     ]
     events = ["user.updated" if acts[0] or acts[1] else None, "auth.login" if session else None]
-    email = None if is_first and kind == "phone" else user.email
+    email = None if proved.is_first and kind == "phone" else user.email
     details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
-    audit.record(tx, user_id, email, acts, events, **details)
+    audit.record(tx, user.id, email, acts, events, **details)
     members: dict[str, Any] = {}
     if spent.purpose == "recovery":
         # The address that was just proved is not in question.
-        recent = [change for change in removal.list_recent(tx, user_id) if change["type"] != kind]
+        recent = [change for change in removal.list_recent(tx, user.id) if change["type"] != kind]
         members["recent_changes"] = recent
-    if not is_kept and (is_sign_up or (is_first and user.has_own_password)):
+    is_kept = proved.sets_password or (is_sign_up and not user.lacks_password)
+    if not is_kept and (is_sign_up or (proved.is_first and user.has_own_password)):
         members["password_removed"] = True
     return Outcome(
         session=Session(session, issue) if session and issue else None,
@@ -182,9 +170,8 @@ def _confirm_address(
     )
 
 
-def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
+def _take_new_address(tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
-    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     kind = addresses.kind_of(spent.target)
     if spent.target != getattr(user, f"new_{kind}"):
         return Outcome(refusal=ApiError("otp_expired"))
@@ -200,8 +187,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     if is_first:
         first_address.finish(tx, user.id, spent.session_id)
     else:
-        queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act)
-    queries.void_tokens(tx, user_id=user.id)
+        queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act, voids=True)
 
     session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
     acts = [act, "signed_in" if session else None]
@@ -212,9 +198,8 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
 
 
-def _sign_in_at_new_address(tx: Transaction, spent: Any, issue: Issue) -> Outcome:
+def _sign_in_at_new_address(tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
     """Open the session about which the hook was asked, once the address was taken."""
-    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     session = open_session(tx, user.id, "otp", issue)
     details = {"method": "otp", "session_id": session.session_id}
     audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)

@@ -116,8 +116,7 @@ def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]")
     else:
         removal.check_remaining(tx, user.id)
     queries.set_password(tx, user_id=user.id, password_hash=None)
-    queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone")
-    queries.void_tokens(tx, user_id=user.id)
+    queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone", voids=True)
     queries.forget_mail_proofs(tx, user_id=user.id)
     queries.void_undo_links(tx, user_id=user.id, moment=spent.created_at)
     told = [f"{way.type} {way.label}".strip() for way in removed]

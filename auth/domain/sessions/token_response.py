@@ -125,9 +125,8 @@ def exchange(code: str, code_challenge: str) -> Session:
             row = open_application_session(tx, owner, known.method, issue, known.opened_by, known.provider)
             queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
             return Session(row, issue)
-        queries.end_access(
-            tx, user_id=owner.id, session_id=known.session_id, reason="authorization_code_reused"
-        )
+        reason = "authorization_code_reused"
+        queries.end_access(tx, user_id=owner.id, session_id=known.session_id, reason=reason, voids=False)
         audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 

@@ -169,10 +169,8 @@ def _create_user(
     if user_id is None:
         raise _NewUser
     columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
-    user = queries.create_user_by_identity(tx, user_id=user_id, is_trusted=identity.is_proved, **columns)
-    queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
-    if user.email:
-        queries.add_email_of_identity(tx, user_id=user.id, email=user.email)
+    columns |= {"is_trusted": identity.is_proved, **identity.row}
+    user = queries.create_user_by_identity(tx, user_id=user_id, **columns)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
     audit.record(tx, user.id, user.email, ["user_created"], ["user.created"], **details)
     return user
