@@ -30,7 +30,7 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
        ) ORDER BY entry.at DESC, entry.id DESC), '[]')::text AS entries
   FROM (SELECT *
           FROM audit_log
-         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
          ORDER BY at DESC, id DESC
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
@@ -58,7 +58,7 @@ SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
 SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log
-         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
          LIMIT :most) AS found;
 
 -- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,

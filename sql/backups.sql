@@ -57,7 +57,6 @@ SELECT 'OpenID key', k.id, k.sealed FROM openid_keys AS k;
 -- name: count_stale_user_objects() -> row
 SELECT count(*) AS total
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
+ WHERE copy.object IS DISTINCT FROM user_object(u)::text
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity');

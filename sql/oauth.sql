@@ -70,8 +70,8 @@ ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata,
 --                               provider text, subject text, identity_data jsonb) -> row (email?)
--- A taken email is left out if the provider is untrusted, and violates its constraint otherwise. The identity of
--- the email is a microsecond younger: app_metadata.provider is the oldest.
+-- A taken email is left out if the provider is untrusted, and violates its constraint otherwise. The identity
+-- of the email is a microsecond younger: app_metadata.provider is the oldest.
 WITH created AS (
   INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
   SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,

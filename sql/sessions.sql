@@ -29,9 +29,9 @@ WITH judged AS MATERIALIZED (
      SET last_sign_in_at = now()
     FROM signed_in
    WHERE i.user_id = signed_in.id AND i.provider = :provider
-  RETURNING i
+  RETURNING i.id
 ), opened AS MATERIALIZED (
-  SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
+  SELECT with_audience(user_object(signed_in::users)::text, :audience) AS user_object,
          s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
          lacks_step(signed_in::users, s.aal, :mfa_required,
                     locked_has_second_step(signed_in.id)) AS lacks_step,
@@ -40,8 +40,8 @@ WITH judged AS MATERIALIZED (
          record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
                      jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
     FROM signed_in
+    -- Before the user object is made of it.
     LEFT JOIN used ON true
-   CROSS JOIN identities_with(used.i, signed_in.id) AS linked
    CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
                             :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s
 )
@@ -204,9 +204,8 @@ WITH signed_in AS (
 SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
        lacks_step(signed_in::users, s.aal, :mfa_required, has_second_step(signed_in.id)) AS lacks_step,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
-       user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object
+       with_audience(user_object(signed_in::users)::text, :audience) AS user_object
   FROM signed_in
- CROSS JOIN identities_of(signed_in.id) AS linked
  CROSS JOIN begin_session(:session_id, signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
@@ -219,23 +218,21 @@ UPDATE sessions AS s
        factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), first_passkey_at = NULL,
        counter = s.counter + 2, refreshed_at = now()
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
+          with_audience(user_object(u)::text, :audience) AS user_object,
           know_network(s.user_id, :network) AS passed;
 
 -- name: renew_session(session_id uuid, mfa_required text, audience text) -> row?
 UPDATE sessions AS s
    SET counter = s.counter + 1, refreshed_at = now()
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
+          with_audience(user_object(u)::text, :audience) AS user_object;
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,

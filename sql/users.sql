@@ -31,23 +31,19 @@ WITH draft AS (
   INSERT INTO users SELECT * FROM draft ON CONFLICT DO NOTHING RETURNING id
 ), draft_identity AS (
   SELECT identity.*
-    FROM draft,
-         jsonb_populate_record(NULL::identities, jsonb_build_object(
-           'id', gen_random_uuid(),
-           'user_id', draft.id,
-           'provider', CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END,
-           'subject', draft.id,
-           'identity_data',
-             jsonb_strip_nulls(jsonb_build_object('sub', draft.id, 'email', :email, 'phone', :phone)),
-           'last_sign_in_at', draft.last_sign_in_at,
-           'created_at', now(), 'updated_at', now()
-         )) AS identity
+    FROM draft
+   CROSS JOIN own_identities(draft::users) AS own,
+         jsonb_populate_record(NULL::identities, to_jsonb(own) || jsonb_build_object(
+           'id', gen_random_uuid(), 'last_sign_in_at', draft.last_sign_in_at,
+           'created_at', now(), 'updated_at', now())) AS identity
 ), identity AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
 )
 SELECT created.id IS NOT NULL AS is_created, draft.id,
-       user_object(draft::users, json_build_array(identity_object(draft_identity::identities)),
-                   ARRAY[draft_identity.provider], :audience)::text AS user_object
+       with_audience((user_object(draft::users)::jsonb || jsonb_build_object(
+         'app_metadata', jsonb_build_object('provider', draft_identity.provider,
+                                            'providers', ARRAY[draft_identity.provider]),
+         'identities', ARRAY[identity_object(draft_identity::identities)]))::text, :audience) AS user_object
   FROM draft
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
@@ -125,9 +121,8 @@ UPDATE users AS u
        new_phone = coalesce(:new_phone, u.new_phone),
        phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE now() END,
        updated_at = now()
-  FROM identities_of(:user_id) AS linked
  WHERE u.id = :user_id
-RETURNING user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
+RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
 
 -- name: delete_user(user_id uuid, origin jsonb) -> row
 DELETE FROM users

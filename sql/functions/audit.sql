@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION is_listed(
+CREATE OR REPLACE FUNCTION entry_is_listed(
   entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz,
   wanted_request_id text
 ) RETURNS boolean
@@ -78,7 +78,7 @@ CREATE OR REPLACE FUNCTION audit_entries(
 AS $$
   SELECT a.*
     FROM audit_log AS a
-   WHERE is_listed(a, subject, wanted_action, since, until, wanted_request_id)
+   WHERE entry_is_listed(a, subject, wanted_action, since, until, wanted_request_id)
      AND (done_by IS NULL
           OR coalesce(a.actor_id::text, a.actor) = done_by
              AND a.actor <> 'anonymous' AND (a.actor <> 'user' OR a.user_id IS DISTINCT FROM a.actor_id))

@@ -107,40 +107,30 @@ AS $$
   END
 $$;
 
--- The same for the acts of one request, each on a credential by its id, or by its kind.
-CREATE OR REPLACE FUNCTION refusal_of_acts(
-  u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
-  acts text[], kinds text[], ids text[]
-) RETURNS text
-  LANGUAGE sql STABLE
-AS $$
-  -- `insufficient_aal` comes before `reauthentication_needed`.
-  SELECT min(refusal_of_act('session', u, s, aal, required, given, proof_age, change_age, wanted.act,
-                            coalesce(added.kind, wanted.kind), added.added_at))
-    FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
-    LEFT JOIN (SELECT known.id, known.added_at,
-                      CASE WHEN known.type IN ('totp', 'webauthn') THEN 'factor' ELSE known.type END AS kind
-                 FROM additions_to(u.id, '-infinity') AS known
-                WHERE 'remove' = ANY (acts)) AS added
-      ON wanted.act = 'remove'
-     AND (added.id::text = wanted.id OR wanted.id IS NULL AND added.kind = wanted.kind)
-$$;
-
--- The state of a caller who wants to do something. Call it with the user's row locked. It is VOLATILE, to see
--- what the previous holder of the lock committed.
+-- The state of a caller who wants to do something, each act on a credential by its id, or by its kind. Call
+-- it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer, aal text, level text,
   required text, given text, proof_age integer, change_age integer, acts text[], kinds text[], ids text[]
 ) RETURNS text
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT CASE WHEN state = 'live'
-              THEN coalesce(refusal_of_acts(u, s, locked_caller_state.aal, required, given, proof_age,
-                                            change_age, acts, kinds, ids), state)
-              ELSE state END
+  SELECT CASE WHEN state = 'live' THEN coalesce(refused.key, state) ELSE state END
     FROM users AS u
     LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
    CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox, locked_caller_state.aal, level, required)
            AS state
+   CROSS JOIN LATERAL (
+     -- `insufficient_aal` comes before `reauthentication_needed`.
+     SELECT min(refusal_of_act('session', u, s, locked_caller_state.aal, required, given, proof_age,
+                               change_age, wanted.act, coalesce(added.kind, wanted.kind), added.added_at))
+       FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
+       LEFT JOIN (SELECT a.id, a.added_at,
+                         CASE WHEN a.type IN ('totp', 'webauthn') THEN 'factor' ELSE a.type END AS kind
+                    FROM additions_to(u.id, '-infinity') AS a
+                   WHERE 'remove' = ANY (acts)) AS added
+         ON wanted.act = 'remove'
+        AND (added.id::text = wanted.id OR wanted.id IS NULL AND added.kind = wanted.kind)
+   ) AS refused (key)
    WHERE u.id = locked_caller_state.user_id
 $$;

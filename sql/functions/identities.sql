@@ -31,15 +31,3 @@ AS $$
     FROM (VALUES ('email', u.email), ('phone', u.phone)) AS own (kind, address)
    WHERE address IS NOT NULL
 $$;
-
--- identities_of for a statement that has written one identity (or null) itself, which it cannot see yet.
-CREATE OR REPLACE FUNCTION identities_with(written identities, owner uuid)
-  RETURNS TABLE (objects json, providers text[])
-  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
-AS $$
-  SELECT coalesce(json_agg(identity_object(i) ORDER BY (i).created_at, (i).provider), '[]'::json),
-         coalesce(array_agg((i).provider ORDER BY (i).created_at, (i).provider), '{}')
-    FROM (SELECT written AS i WHERE written.id IS NOT NULL
-           UNION ALL
-          SELECT i FROM identities AS i WHERE i.user_id = owner AND i.id IS DISTINCT FROM written.id) AS every
-$$;

@@ -285,13 +285,52 @@ AS $$
   SELECT 0::bigint
 $$;
 
--- Functions of 0.2.0. Dropped here rather than by a migration, because they are in use until the others are
--- replaced.
+CREATE OR REPLACE FUNCTION is_listed(
+  entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz,
+  wanted_request_id text
+) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT entry_is_listed(entry, subject, wanted_action, since, until, wanted_request_id)
+$$;
+
+-- identities_of for a statement that has written one identity (or null) itself, which it cannot see yet.
+CREATE OR REPLACE FUNCTION identities_with(written identities, owner uuid)
+  RETURNS TABLE (objects json, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(json_agg(identity_object(i) ORDER BY (i).created_at, (i).provider), '[]'::json),
+         coalesce(array_agg((i).provider ORDER BY (i).created_at, (i).provider), '{}')
+    FROM (SELECT written AS i WHERE written.id IS NOT NULL
+           UNION ALL
+          SELECT i FROM identities AS i WHERE i.user_id = owner AND i.id IS DISTINCT FROM written.id) AS every
+$$;
+
+CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT (user_object(u)::jsonb || jsonb_build_object(
+    'app_metadata', u.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
+    'identities', identities))::json
+$$;
+
+CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[], audience text)
+  RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT with_audience(user_object(u, identities, providers)::text, audience)::json
+$$;
+
+-- Functions of earlier releases that nothing calls. Dropped here rather than by a migration, because they are
+-- in use until the others are replaced.
 DROP FUNCTION IF EXISTS added_to(uuid, timestamptz);
 DROP FUNCTION IF EXISTS caller_state(users, sessions, bigint, integer, integer);
 DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer);
 DROP FUNCTION IF EXISTS locked_caller_state(
   uuid, uuid, bigint, integer, integer, boolean, integer, text, text, text, boolean
+);
+DROP FUNCTION IF EXISTS refusal_of_acts(
+  users, sessions, text, text, text, integer, integer, text[], text[], text[]
 );
 DROP FUNCTION IF EXISTS page_of_users(text, text, text, text, boolean, integer, bigint);
 DROP FUNCTION IF EXISTS spend_code(text, bytea, text[]);

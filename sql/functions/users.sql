@@ -20,9 +20,9 @@ AS $$
               WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
 $$;
 
--- The identities are a parameter: the planner does not inline a function with a sub-select (30 µs).
-CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
+-- It is VOLATILE, to see an identity that the calling statement has written.
+CREATE OR REPLACE FUNCTION user_object(u users) RETURNS json
+  LANGUAGE sql VOLATILE
 AS $$
   SELECT (jsonb_build_object(
     'id', u.id,
@@ -35,9 +35,10 @@ AS $$
     'confirmation_sent_at', iso_8601(u.confirmation_sent_at),
     'invited_at', iso_8601(u.invited_at),
     'last_sign_in_at', iso_8601(u.last_sign_in_at),
-    'app_metadata', u.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
+    'app_metadata', u.app_metadata || jsonb_build_object(
+      'provider', linked.providers[1], 'providers', linked.providers),
     'user_metadata', u.user_metadata,
-    'identities', identities,
+    'identities', linked.objects,
     'new_email', u.new_email,
     'email_change_sent_at', iso_8601(u.email_change_sent_at),
     'new_phone', u.new_phone,
@@ -47,19 +48,13 @@ AS $$
     'created_at', iso_8601(u.created_at),
     'updated_at', iso_8601(u.updated_at)
   ) || factors_member(u.id))::json
+    FROM identities_of(u.id) AS linked
 $$;
 
 CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT '{"aud": ' || to_json(audience) || ', ' || substr(object, 2)
-$$;
-
-CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[], audience text)
-  RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT with_audience(user_object(u, identities, providers)::text, audience)::json
 $$;
 
 CREATE OR REPLACE FUNCTION merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb
@@ -170,10 +165,8 @@ CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   INSERT INTO user_objects (user_id, object, last_sign_in_at)
-  SELECT u.id, user_object(u, linked.objects, linked.providers)::text,
-         coalesce(u.last_sign_in_at, '-infinity')
+  SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
     FROM users AS u
-   CROSS JOIN identities_of(u.id) AS linked
    WHERE u.id = owner
   ON CONFLICT (user_id) DO UPDATE
      SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
@@ -219,11 +212,10 @@ CREATE OR REPLACE TRIGGER identities_object
 
 -- After an upgrade: writes missing and outdated copies. Locks nothing that a refresh needs.
 INSERT INTO user_objects (user_id, object, last_sign_in_at)
-SELECT u.id, user_object(u, linked.objects, linked.providers)::text, coalesce(u.last_sign_in_at, '-infinity')
+SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
+ WHERE copy.object IS DISTINCT FROM user_object(u)::text
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
 ON CONFLICT (user_id) DO UPDATE
    SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at;

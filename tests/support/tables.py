@@ -16,9 +16,8 @@ from tests.support.processes import wait_until
 _STALE_OBJECTS = """
 SELECT u.email, copy.object
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
+ WHERE copy.object IS DISTINCT FROM user_object(u)::text
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
 """
 

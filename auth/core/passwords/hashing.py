@@ -152,7 +152,8 @@ class Passwords:
             return _matches_foreign(password, password_hash, rounds)
         inputs = _inputs(password, match[1])
         found = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
-        _fill(rounds - (len(inputs) << int(match[3])))
+        if missing := max(0, rounds - (len(inputs) << int(match[3]))):
+            _fill(missing)
         return any(found)
 
 

@@ -66,13 +66,13 @@ def code_address(known: Any) -> str | None:
 
 def has_proof(known: Any) -> bool:
     """Whether a session, a row with its `proof_age`, has a recent proof."""
-    return known.proof_age is not None and known.proof_age < _ages(guard.caller())["proof_age"]
+    return known.proof_age is not None and known.proof_age < _asked((), guard.caller())["proof_age"]
 
 
 def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
     caller = guard.caller(level)
-    row = queries.select_refusal(latchkey.db, **_parameters(acts), **_ages(caller), **caller)
+    row = queries.select_refusal(latchkey.db, **_asked(acts, caller))
     if row and row.state in _WANTED:
         return row.state
     guard.admit(row)
@@ -118,7 +118,7 @@ def lock_caller(
     the error asks for; `caller` is that of the request, unless it is named.
     """
     caller = caller or guard.caller()
-    row = queries.lock_caller(tx, given=given, **_parameters(acts), **_ages(caller), **caller)
+    row = queries.lock_caller(tx, given=given, **_asked(acts, caller))
     if row and row.state in _WANTED:
         raise proof_refusal(row.state, None if row.state == _FACTOR else wanted)
     return guard.admit(row)
@@ -149,21 +149,20 @@ def proof_refusal(key: str = "reauthentication_needed", wanted: str | None = Non
     return ApiError(key, f"give {wanted or what}: {why}")
 
 
-def _parameters(acts: tuple[Act, ...]) -> dict[str, Any]:
-    return {
-        "acts": [act.name for act in acts],
-        "kinds": [act.kind for act in acts],
-        "ids": [act.id for act in acts],
-    }
-
-
-def _ages(caller: guard.CallerParameters) -> dict[str, Any]:
-    """Return how many seconds a proof, and an authentication for other changes, count."""
+def _asked(acts: tuple[Act, ...], caller: guard.CallerParameters) -> dict[str, Any]:
+    """Return the caller, the acts, and how many seconds a proof and another authentication count."""
     most = latchkey.settings.reauthentication_age
     # The access tokens of applications expire.
     if most is not None and caller["caller_expires_at"] is None:
         most = max(most, _LEAST_ON_PAGES)
-    return {"proof_age": PROOF_AGE if most is None else min(most, PROOF_AGE), "change_age": most}
+    return {
+        **caller,
+        "acts": [act.name for act in acts],
+        "kinds": [act.kind for act in acts],
+        "ids": [act.id for act in acts],
+        "proof_age": PROOF_AGE if most is None else min(most, PROOF_AGE),
+        "change_age": most,
+    }
 
 
 def _spend_nonce(nonce: str, known: Any, browser_hash: bytes | None) -> str:

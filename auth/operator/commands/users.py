@@ -125,8 +125,15 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
     with failures(file):
         database = open_database()
         everybody = dict.fromkeys(("email", "role", "q", "most"))
-        page = {"sort": "created_at", "descending": False, "page_size": 0, "page_offset": 0}
-        total = queries.list_users(database, **everybody, is_anonymous=False, **page).total
+        total = queries.list_users(
+            database,
+            **everybody,
+            is_anonymous=False,
+            sort="created_at",
+            descending=False,
+            page_size=0,
+            page_offset=0,
+        ).total
         with progress_of("Exporting", total) as progress:
             lines = records.export(database, open_parts(), progress)
             try:
