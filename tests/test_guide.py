@@ -50,12 +50,22 @@ def change(block: str, root: Path) -> None:
         (root / name).write_text(text.replace(f"{known}\n", f"{known}\n{lines}" if sign == " " else lines))
 
 
+def translate(block: str, place: int) -> str:
+    """Return a block whose texts are in one of the languages that it has them in."""
+    return re.sub(r'"(.+)"', lambda text: f'"{text[1].split(" | ")[place]}"', block)
+
+
 def apply(page: str, root: Path) -> None:
     for files, block in blocks(page):
-        for file in files.split():
-            add(block, root / file.replace("NNNN", f"{schema.NEWEST + 1:04}"))
+        room, brace, languages = files.removesuffix("}.toml").partition("{")
         if not files:
             change(block, root)
+        elif brace:
+            for place, language in enumerate(languages.split(",")):
+                add(translate(block, place), root / room / f"{language}.toml")
+        else:
+            for file in files.split():
+                add(block, root / file.replace("NNNN", f"{schema.NEWEST + 1:04}"))
 
 
 def own_test(page: str) -> str:
