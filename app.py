@@ -5,6 +5,7 @@ from auth.api import (
     admin,
     dev_inbox,
     factors,
+    introspect,
     passkeys,
     passwordless,
     service,
@@ -13,6 +14,7 @@ from auth.api import (
     token,
     user,
     verify,
+    well_known,
 )
 from auth.core import logs, settings
 from auth.core.settings import Settings
@@ -21,7 +23,10 @@ from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
 
-HOUSE = (service, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin, dev_inbox)
+HOUSE = (
+    *(service, well_known, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin),
+    *(introspect, dev_inbox),
+)
 
 
 def create_app(config: Settings | None = None) -> Flask:

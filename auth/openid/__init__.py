@@ -27,9 +27,9 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
 
 
 def init_app(app: "Flask") -> None:
-    from auth.openid.api import authorization, clients, discovery, grants, introspect, openid
+    from auth.openid.api import authorization, clients, grants, openid
 
-    for view in (introspect, discovery, grants, clients, authorization, openid):
+    for view in (grants, clients, authorization, openid):
         app.register_blueprint(view.blueprint)
 
 
