@@ -177,7 +177,7 @@ AS_LONG = {
     "auth/domain/sign_in/arrivals.py": "a cookie",
     "auth/domain/sign_in/reauthentication.py": "the least on pages",
     "auth/core/text/moments.py": "a unit",
-    "auth/openid/api/discovery.py": "what clients cache",
+    "auth/api/well_known.py": "what clients cache",
     "auth/web/dialect.py": "a status",
     "auth/web/fields.py": "units",
 }

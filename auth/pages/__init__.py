@@ -10,11 +10,22 @@ def init_app(app: "Flask") -> None:
     """Add the pages, also those of other wings."""
     from flask import Blueprint
 
-    from auth.pages import account, confirm, factors, passkeys, passwords, profile, removing, sign_in, waiting
+    from auth.pages import (
+        account,
+        confirm,
+        factors,
+        passkeys,
+        passwords,
+        profile,
+        removing,
+        sign_in,
+        sign_out,
+        waiting,
+    )
     from auth.web.context import EXTENSION
     from auth.web.html import problems
 
-    rooms = (sign_in, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
+    rooms = (sign_in, sign_out, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
     pages = Blueprint("pages", __name__)
     for each in (*(room.blueprint for room in rooms), *app.extensions[EXTENSION].lists.pages):
         pages.register_blueprint(each)

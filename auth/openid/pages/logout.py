@@ -1,8 +1,7 @@
-"""Signing out, also for applications (OpenID Connect RP-Initiated Logout 1.0)."""
+"""Signing out for applications (OpenID Connect RP-Initiated Logout 1.0)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
@@ -10,13 +9,12 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import redirect
 from auth.openid import clients
 from auth.openid.switch import provider
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
-from auth.web.html.destinations import destination
-from auth.web.html.page import LANGUAGE, LANGUAGES, page, root
+from auth.web.html import signing_out
+from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited
@@ -63,15 +61,15 @@ def show_logout() -> Response:
     # Anybody can register one. It must not lead visitors who never used it from our page to its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
     if is_users:
-        return _end(url)
+        return signing_out.end(url)
     if known is None:
-        return _signed_out(url if asked.claims else None)
+        return signing_out.signed_out(url if asked.claims else None)
     language = None
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
     name = asked.client and names.in_one_line(asked.client.name)
-    return _ask("oauth/logout/confirm", known, url, name, kept, language)
+    return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language)
 
 
 @blueprint.post("/oauth/logout/confirm")
@@ -79,61 +77,4 @@ def show_logout() -> Response:
 @form("log_out", level=Level.SESSION)
 def submit_logout() -> Response:
     asked = _read(read_form(form_schemas.LogoutQuery()))
-    return _end(None if asked.client and asked.client.is_dynamic else asked.url)
-
-
-@blueprint.get("/sign-out")
-def show_sign_out() -> Response:
-    """Ask whether to sign out. A link alone must not do it: any site could send the browser here."""
-    url, known = _back(), browser_sessions.resume()
-    if known is None:
-        return _signed_out(url)
-    host = urlsplit(url).netloc if url else None
-    # The host is the name of the brand, unless one is set.
-    application = host if host != latchkey.settings.brand_name else None
-    return _ask("sign-out", known, url, application, {"redirect_to": url, "back": "yes"})
-
-
-@blueprint.post("/sign-out")
-@form("log_out", level=Level.SESSION)
-def sign_out() -> Response:
-    """End the browser's session with those of its applications, or all of the user's."""
-    sent, to = read_form(form_schemas.SignOutForm()), destination()
-    is_for_other_account = "back" not in sent and (to or to.next)
-    return _end(f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"])
-
-
-def _back() -> str | None:
-    """Return the `redirect_to` of the request if it is allowed."""
-    url = destination().redirect_to
-    return url if url == request.values.get("redirect_to") else None
-
-
-def _ask(
-    action: str,
-    known: Any,
-    url: str | None,
-    application: str | None,
-    sent: Mapping[Any, str | None],
-    language: str | None = None,
-) -> Response:
-    return page(
-        "logout.html",
-        language=language,
-        action=action,
-        form_target=url,
-        client_name=application,
-        account=known.email or known.phone or known.name,
-        sent={name: value for name, value in sent.items() if value},
-    )
-
-
-def _end(url: str | None, scope: str = "local") -> Response:
-    browser_sessions.end(scope)
-    response = _signed_out(url)
-    browser_sessions.forget(response)
-    return response
-
-
-def _signed_out(url: str | None) -> Response:
-    return redirect(url) if url else page("signed_out.html", here="/sign-in")
+    return signing_out.end(None if asked.client and asked.client.is_dynamic else asked.url)

@@ -1,0 +1,40 @@
+"""Signing a browser out: the question, the end of its session, and the page or application after it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response
+
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import redirect
+from auth.web.html.page import page
+
+
+def ask(
+    action: str,
+    known: Any,
+    url: str | None,
+    application: str | None,
+    sent: Mapping[Any, str | None],
+    language: str | None = None,
+) -> Response:
+    return page(
+        "logout.html",
+        language=language,
+        action=action,
+        form_target=url,
+        client_name=application,
+        account=known.email or known.phone or known.name,
+        sent={name: value for name, value in sent.items() if value},
+    )
+
+
+def end(url: str | None, scope: str = "local") -> Response:
+    browser_sessions.end(scope)
+    response = signed_out(url)
+    browser_sessions.forget(response)
+    return response
+
+
+def signed_out(url: str | None) -> Response:
+    return redirect(url) if url else page("signed_out.html", here="/sign-in")
