@@ -4,6 +4,7 @@ from auth import wings
 from auth.api import (
     admin,
     dev_inbox,
+    disabled,
     factors,
     introspect,
     passkeys,
@@ -24,9 +25,9 @@ from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
 
 HOUSE = (
-    *(service, well_known, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin),
-    *(introspect, dev_inbox),
-)
+    service, well_known, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin,
+    introspect, dev_inbox,
+)  # fmt: skip
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -45,4 +46,7 @@ def create_app(config: Settings | None = None) -> Flask:
     for view in HOUSE:
         app.register_blueprint(view.blueprint)
     wings.init_app(app, parts)
+    for wing, blueprint in disabled.BLUEPRINTS.items():
+        if wing not in wings.on(config):
+            app.register_blueprint(blueprint)
     return app

@@ -24,8 +24,8 @@ _HOOKS = ("before_user_created", "custom_access_token", "send_email", "send_sms"
 WINGS: dict[str, Callable[[Settings], object]] = {
     "social": lambda _settings: True,
     "webhooks": lambda _settings: True,
-    "openid": lambda _settings: True,
-    "api_keys": lambda _settings: True,
+    "openid": lambda settings: settings.oauth_server,
+    "api_keys": lambda settings: settings.api_keys,
     "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
     "docs": lambda _settings: True,
     "pages": lambda settings: settings.pages,

@@ -114,11 +114,10 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of a view's guard, which is its outermost decorator but for the provider's switch. A
-    view of clients authenticates them itself.
+    """Return the name of a view's guard, which is its outermost decorator. A view of clients authenticates
+    them itself.
     """
-    guard, files = route_of(view).guard, [file for file, _ in layers(view)]
-    outermost = next(file for file in files if not file.endswith("auth/openid/switch.py"))
+    guard, (outermost, _) = route_of(view).guard, layers(view)[0]
     assert outermost.endswith("auth/web/guard.py") is (guard not in (None, "client")), view.__name__
     return guard
 

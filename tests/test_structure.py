@@ -7,10 +7,10 @@ import os
 import re
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import psycopg2
 import pytest
@@ -23,6 +23,7 @@ from auth.core.promises import WRONG_CODES_A_DAY
 from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.openid.api import openid
 from auth.web import limits
+from auth.web.context import EXTENSION
 from auth.web.counts import KINDS
 from auth.web.declarations import Refusal, SignIn, route_of
 from auth.web.errors import ERRORS
@@ -187,10 +188,19 @@ def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
     assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.ACTS} <= set(settings.names())
 
 
+def grants_of(app) -> Mapping[str, Any]:
+    """Return the views of the grants of POST /token, also of those that wings add."""
+    return {**token.GRANTS, **app.extensions[EXTENSION].lists.grants}
+
+
 def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(whole_app):
     said = [
         route_of(view)
-        for view in (*whole_app.view_functions.values(), *token.GRANTS.values(), *openid.GRANTS.values())
+        for view in (
+            *whole_app.view_functions.values(),
+            *grants_of(whole_app).values(),
+            *openid.GRANTS.values(),
+        )
     ]
     assert {route.refusal for route in said} == {*get_args(Refusal), None}
     assert {route.sign_in for route in said} == {*get_args(SignIn), None}
@@ -217,8 +227,8 @@ def test_allow_lists_exactly_the_methods_of_a_path(whole_app):
         assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), path
 
 
-def test_every_grant_is_limited_or_counted_by_its_statement():
-    counts = {name: route_of(grant).limits for name, grant in token.GRANTS.items()}
+def test_every_grant_is_limited_or_counted_by_its_statement(whole_app):
+    counts = {name: route_of(grant).limits for name, grant in grants_of(whole_app).items()}
     assert [name for name, counted in counts.items() if not counted] == ["web3"]
     assert {*chain(*counts.values())} == {*route_of(token.token).limits}
 

@@ -1,23 +1,19 @@
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
-from auth.domain.account import identities
 from auth.domain.sessions import issuing
 from auth.domain.sessions.issuing import Issue
 from auth.domain.sessions.token_response import Session, exchange, token_response
-from auth.domain.sign_in import api_key_tokens
-from auth.domain.sign_in.external_identities import sign_in_with_id_token
 from auth.domain.sign_in.passwords import queued, sign_in_with_password
-from auth.web import answered_by, audit, g, guard, limits, schemas
+from auth.web import answered_by, audit, g, limits, schemas
 from auth.web.context import latchkey
-from auth.web.declarations import Level, asks_more, audited, counted, takes_tokens
+from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
 from auth.web.limits import limited
@@ -40,10 +36,11 @@ def token() -> ResponseReturnValue:
     if len(names) != 1:
         problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
-    if names[0] not in GRANTS or (names[0] == "api_key" and not latchkey.settings.api_keys):
+    grant = GRANTS.get(names[0]) or latchkey.lists.grants.get(names[0])
+    if grant is None:
         details = "grant_type: must be password, refresh_token, pkce or id_token"
         raise ApiError("unsupported_grant_type", details)
-    return answered_by(GRANTS[names[0]])
+    return answered_by(grant)
 
 
 @blueprint.post("/login-admin")
@@ -62,24 +59,6 @@ def login_admin() -> Response:
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     return token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
-
-
-@takes_tokens
-@limited("sign_in_with_id_token")
-@audited("sign_in_refused", sign_in="id_token")
-def _by_id_token() -> ResponseReturnValue:
-    body = read_body(schemas.IdTokenGrant())
-    if body["link_identity"]:
-        return answered_by(_link_by_id_token, body)
-    return token_response(sign_in_with_id_token(body))
-
-
-@takes_tokens
-@guard.access_token(Level.PROOF)
-@audited("change_refused", sign_in="id_token")
-def _link_by_id_token(body: dict[str, Any]) -> Response:
-    identities.require_manual_linking()
-    return token_response(identities.link_by_id_token(body))
 
 
 @counted("refresh")
@@ -124,21 +103,14 @@ def _exchange_code() -> Response:
     return token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
 
 
-@limited("exchange_api_key")
-@audited("sign_in_refused", sign_in="api_key")
-def _by_api_key() -> Response:
-    return jsonify(api_key_tokens.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
-
-
 def _refuse_web3() -> Response:
     raise ApiError("web3_provider_disabled")
 
 
+# Wings add theirs to `lists.grants`.
 GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "password": _by_password,
     "refresh_token": _refresh,
     "pkce": _exchange_code,
-    "id_token": _by_id_token,
-    "api_key": _by_api_key,
     "web3": _refuse_web3,
 }

@@ -5,19 +5,11 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, request
 
-from auth.openid.authorization_requests import PROMPTS, SCOPES
-from auth.openid.clients import GRANT_TYPES
 from auth.web import any_origin
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import LANGUAGES
 
 _KEYS_AGE, _METADATA_AGE = 300, 600  # seconds
-_CLAIMS = [
-    "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr",
-    "name", "preferred_username", "picture", "locale", "updated_at",
-    "email", "email_verified", "phone_number", "phone_number_verified", "groups", "roles",
-]  # fmt: skip
 
 blueprint = Blueprint("discovery", __name__)
 
@@ -58,39 +50,10 @@ def metadata_of_path(issuer_path: str) -> Response:
 
 def _metadata() -> dict[str, Any]:
     settings = latchkey.settings
-    base_url = settings.base_url
-    common = {"issuer": settings.jwt_issuer, "jwks_uri": f"{base_url}/.well-known/jwks.json"}
-    if not settings.oauth_server:
-        return common
-    by_secret = ["client_secret_basic", "client_secret_post"]
-    registration = f"{base_url}/oauth/clients/register"
-    return common | {
-        "authorization_endpoint": f"{base_url}/oauth/authorize",
-        "token_endpoint": f"{base_url}/oauth/token",
-        "userinfo_endpoint": f"{base_url}/oauth/userinfo",
-        "revocation_endpoint": f"{base_url}/oauth/revoke",
-        "introspection_endpoint": f"{base_url}/introspect",
-        **({"end_session_endpoint": f"{base_url}/oauth/logout"} if settings.pages else {}),
-        **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
-        "scopes_supported": SCOPES,
-        "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
-        "grant_types_supported": GRANT_TYPES,
-        "subject_types_supported": ["public"],
-        "acr_values_supported": ["aal1", "aal2"],
-        "id_token_signing_alg_values_supported": latchkey.client_tokens.id_token_algorithms(),
-        "token_endpoint_auth_methods_supported": [*by_secret, "none"],
-        "revocation_endpoint_auth_methods_supported": [*by_secret, "none"],
-        "introspection_endpoint_auth_methods_supported": [*by_secret, "Bearer"],
-        "code_challenge_methods_supported": ["S256"],
-        "authorization_response_iss_parameter_supported": True,
-        "prompt_values_supported": PROMPTS,
-        "ui_locales_supported": [*LANGUAGES],
-        "claims_supported": list(dict.fromkeys([*_CLAIMS, *settings.id_claims])),
-        "claims_parameter_supported": False,
-        "request_parameter_supported": False,
-        "request_uri_parameter_supported": False,
-    }
+    metadata = {"issuer": settings.jwt_issuer, "jwks_uri": f"{settings.base_url}/.well-known/jwks.json"}
+    for add in latchkey.lists.metadata:
+        metadata |= add()
+    return metadata
 
 
 def _cached(body: dict[str, Any], age: int) -> Response:

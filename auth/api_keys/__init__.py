@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from auth.web.context import Lists
 
 
-def init_lists(lists: "Lists", settings: Settings) -> None:
-    from auth.api_keys import pages
+def init_lists(lists: "Lists", _settings: Settings) -> None:
+    from auth.api_keys import console, pages, tokens
 
+    lists.grants["api_key"] = tokens.sign_in_with_api_key
+    lists.tokens.append(tokens.claims_now)
     lists.pages.append(pages.blueprint)
-    if settings.api_keys:
-        from auth.api_keys import console
-
-        lists.tabs["api_keys"] = pages.shown_keys
-        lists.sections.append(console.blueprint)
-        lists.user_tabs["api_keys"] = console.keys_of
+    lists.next_pages.append(("api-keys", "account/{}"))
+    lists.tabs["api_keys"] = pages.shown_keys
+    lists.sections.append(console.blueprint)
+    lists.user_tabs["api_keys"] = console.keys_of
 
 
 def init_app(app: "Flask") -> None:

@@ -20,7 +20,6 @@ class _NewApiKey(schemas.Reauthentication):
 @limited("add_api_key", key=guard.caller_on_network)
 @audited("change_refused")
 def add_api_key() -> ResponseReturnValue:
-    api_keys.require_enabled()
     known = guard.live_caller()
     return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201
 
@@ -28,7 +27,6 @@ def add_api_key() -> ResponseReturnValue:
 @blueprint.get("/user/api_keys")
 @guard.access_token(Level.AAL1)
 def list_api_keys() -> Response:
-    api_keys.require_enabled()
     return jsonify(api_keys.own())
 
 
@@ -38,6 +36,5 @@ def list_api_keys() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_api_key(api_key_id: str) -> Response:
-    api_keys.require_enabled()
     api_keys.remove(known_id(api_key_id, "api_key_not_found"))
     return Response(status=204)

@@ -23,6 +23,7 @@ _NAVIGATION = [
 
 def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.navigation.extend(_NAVIGATION)
+    lists.next_pages.append((r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?", "{}"))
 
 
 def init_app(app: "Flask") -> None:

@@ -10,25 +10,29 @@ if TYPE_CHECKING:
     from auth.web.context import Lists
 
 
-def init_lists(lists: "Lists", settings: Settings) -> None:
+def init_lists(lists: "Lists", _settings: Settings) -> None:
     from auth.openid import consent
+    from auth.openid.api import introspection, metadata
+    from auth.openid.pages import account, console, logout
     from auth.openid.pages import consent as consent_page
-    from auth.openid.pages import logout
 
+    lists.metadata.append(metadata.of_provider)
+    lists.introspecting_clients.append(introspection.read_request)
+    lists.tokens.append(introspection.claims_now)
+    lists.next_pages.append((r"oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}", "{}"))
     lists.form_targets.append(consent.behind)
     lists.pages.extend((consent_page.blueprint, logout.blueprint))
-    if settings.oauth_server:
-        from auth.openid.pages import account, console
-
-        lists.sections.append(console.blueprint)
-        lists.navigation.append((30, "console/applications", "Applications"))
-        lists.tabs["applications"] = account.shown_grants
-        lists.user_tabs["applications"] = console.grants_of
+    lists.sections.append(console.blueprint)
+    lists.navigation.append((30, "console/applications", "Applications"))
+    lists.tabs["applications"] = account.shown_grants
+    lists.user_tabs["applications"] = console.grants_of
 
 
 def init_app(app: "Flask") -> None:
+    from auth.openid import oauth_errors
     from auth.openid.api import authorization, clients, grants, openid
 
+    app.register_error_handler(oauth_errors.OAuthError, oauth_errors.answer)
     for view in (grants, clients, authorization, openid):
         app.register_blueprint(view.blueprint)
 

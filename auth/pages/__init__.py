@@ -2,8 +2,22 @@
 
 from typing import TYPE_CHECKING
 
+from auth.core.settings import Settings
+
 if TYPE_CHECKING:
     from flask import Flask
+
+    from auth.web.context import Lists
+
+
+def init_lists(lists: "Lists", _settings: Settings) -> None:
+    lists.next_pages.extend(
+        (
+            ("email|phone|changes|two-step|delete", "account/{}"),
+            ("new-password", "{}"),
+            (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),
+        )
+    )
 
 
 def init_app(app: "Flask") -> None:

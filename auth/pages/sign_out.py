@@ -34,7 +34,9 @@ def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
     sent, to = read_form(form_schemas.SignOutForm()), destination()
     is_for_other_account = "back" not in sent and (to or to.next)
-    return signing_out.end(f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"])
+    return signing_out.end(
+        f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"]
+    )
 
 
 def _back() -> str | None:

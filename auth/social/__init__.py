@@ -2,8 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+from auth.core.settings import Settings
+
 if TYPE_CHECKING:
     from flask import Flask
+
+    from auth.web.context import Lists
+
+
+def init_lists(lists: "Lists", _settings: Settings) -> None:
+    from auth.social import id_tokens
+
+    lists.grants["id_token"] = id_tokens.sign_in
 
 
 def init_app(app: "Flask") -> None:

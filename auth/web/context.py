@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from flask import Blueprint, current_app
+from flask.typing import ResponseReturnValue
 
 from auth import wings
 from auth.core.factors.webauthn import RelyingParty
@@ -38,6 +39,19 @@ class Lists:
     # Asked with the claims of a token and how the user authenticated, outside any transaction; returns the
     # claims to sign, or raises `ApiError`. One at most.
     claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
+    # The grants of POST /token by their names, beside those of the house: a view for each.
+    grants: "dict[str, Callable[[], ResponseReturnValue]]" = field(default_factory=dict)
+    # Asked with a token and the client that introspects it, or None for the service role key; returns the
+    # claims of a token that is good now, or None.
+    tokens: "list[Callable[[str, Any], dict[str, Any] | None]]" = field(default_factory=list)
+    # Reads an introspection that has the credentials of a client; returns the token and the client's row, or
+    # raises an error that the wing answers. One at most.
+    introspecting_clients: "list[Callable[[], tuple[str, Any]]]" = field(default_factory=list)
+    # Asked for members of the metadata below /.well-known.
+    metadata: "list[Callable[[], dict[str, Any]]]" = field(default_factory=list)
+    # The pages that a sign-in, a second step or a proof may return to: the pattern of a parameter `next`, and
+    # the page's path, in which {} is that parameter.
+    next_pages: "list[tuple[str, str]]" = field(default_factory=list)
     # Asked with the page that a form leads to; returns the application's request behind it, or None.
     form_targets: "list[Callable[[str], queries.LockOauthRequest | None]]" = field(default_factory=list)
     # Pages beside those of the account, and sections of the console, with place, path and title of those that

@@ -149,7 +149,7 @@ def sends_basic() -> bool:
 def sends_client_credentials() -> bool:
     """Whether a request has HTTP Basic, or a form and no other credentials."""
     in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
-    return latchkey.settings.oauth_server and (sends_basic() or in_form)
+    return bool(latchkey.lists.introspecting_clients) and (sends_basic() or in_form)
 
 
 class CallerParameters(TypedDict):

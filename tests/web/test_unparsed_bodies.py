@@ -65,7 +65,7 @@ class Parsers:
 def default_app(environment):
     """An application in which each limit is one request an hour."""
     limits = {name: "1 per hour" for name in names() if name.startswith("AUTH_RATE_LIMIT_")}
-    changes = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_ANONYMOUS_ENABLED": "true"}
+    changes = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_ANONYMOUS_ENABLED": "true", "AUTH_API_KEYS": "true"}
     del limits["AUTH_RATE_LIMIT_STORAGE"]
     app = new_app(environment | limits | changes)
     yield app

@@ -15,12 +15,6 @@ from auth.web.errors import ApiError
 from sql import Transaction, queries
 
 
-def require_enabled() -> None:
-    """Raises `ApiError` if API keys are disabled."""
-    if not latchkey.settings.api_keys:
-        raise ApiError("api_keys_disabled")
-
-
 def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Add an API key to the caller, whose row is `known`, and return it with its `key`. Raises `ApiError`."""
     given = give_proof(known, body, adding("api_key"))

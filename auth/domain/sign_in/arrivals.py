@@ -23,24 +23,16 @@ from sql import queries
 # A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
 LAST_USED = "latchkey_last_used"
 _YEAR = 365 * 86_400
-# The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
-_OWN_PAGES = {
-    name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "api-keys", "delete")
-} | {
-    "new-password": "new-password",
-}
 # Links that lead to our page for a new password.
 TO_PASSWORD = {"recovery", "invite", "undo"}
-_OWN_PATHS = re.compile(
-    r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?|oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}"
-    r"|account/(remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|rename\?id=[0-9a-f-]{36})"
-)
 
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page that a parameter `next` names, or None."""
-    name = name or ""
-    return name if _OWN_PATHS.fullmatch(name) else _OWN_PAGES.get(name)
+    for pattern, path in latchkey.lists.next_pages:
+        if re.fullmatch(pattern, name or ""):
+            return path.format(name)
+    return None
 
 
 def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:

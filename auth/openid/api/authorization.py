@@ -17,7 +17,6 @@ from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.openid import authorization_requests, consent
 from auth.openid.oauth_errors import OAuthError
-from auth.openid.switch import provider
 from auth.web import (
     Level,
     answers_frames,
@@ -51,7 +50,6 @@ def _asks_silently() -> bool:
 
 
 @blueprint.get("/oauth/authorize")
-@provider
 @answers_frames
 @limited("request_authorization", unless=_asks_silently)
 @refuses_by_page
@@ -83,7 +81,6 @@ def begin_authorization() -> Response:
 
 
 @blueprint.post("/oauth/authorize")
-@provider
 @takes_foreign_forms
 @limited("request_authorization")
 @refuses_by_page
@@ -94,7 +91,6 @@ def begin_authorization_by_form() -> Response:
 
 
 @blueprint.post("/oauth/logout")
-@provider
 @takes_foreign_forms
 @limited("open_logout")
 @refuses_by_page
@@ -105,7 +101,6 @@ def logout_by_form() -> Response:
 
 
 @blueprint.get("/oauth/continue")
-@provider
 @limited("continue_authorization")
 @refuses_by_page
 def continue_authorization() -> Response:
@@ -116,7 +111,6 @@ def continue_authorization() -> Response:
 
 
 @blueprint.get("/oauth/authorizations/<authorization_id>")
-@provider
 @guard.access_token(Level.AAL2)
 @limited("read_authorization", key=guard.caller_on_network)
 def get_authorization(authorization_id: str) -> Response:
@@ -145,7 +139,6 @@ def get_authorization(authorization_id: str) -> Response:
 
 
 @blueprint.post("/oauth/authorizations/<authorization_id>/consent")
-@provider
 @guard.access_token(Level.AAL2)
 @limited("decide_authorization", key=guard.caller_on_network)
 def decide_authorization(authorization_id: str) -> Response:

@@ -3,7 +3,6 @@ from typing import Any
 from flask import Blueprint, Response, json, jsonify
 
 from auth.openid import clients
-from auth.openid.switch import provider
 from auth.web import any_origin, dialect, guard, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -15,7 +14,6 @@ blueprint = Blueprint("clients", __name__)
 
 
 @blueprint.post("/admin/oauth/clients")
-@provider
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def create_client() -> Response:
@@ -23,7 +21,6 @@ def create_client() -> Response:
 
 
 @blueprint.get("/admin/oauth/clients")
-@provider
 @guard.service_role
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
@@ -33,7 +30,6 @@ def list_clients() -> Response:
 
 
 @blueprint.get("/admin/oauth/clients/<client_id>")
-@provider
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def get_client(client_id: str) -> Response:
@@ -41,7 +37,6 @@ def get_client(client_id: str) -> Response:
 
 
 @blueprint.put("/admin/oauth/clients/<client_id>")
-@provider
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def update_client(client_id: str) -> Response:
@@ -49,7 +44,6 @@ def update_client(client_id: str) -> Response:
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>")
-@provider
 @guard.service_role
 def delete_client(client_id: str) -> Response:
     read_body(schemas.AdminInput())
@@ -58,7 +52,6 @@ def delete_client(client_id: str) -> Response:
 
 
 @blueprint.post("/admin/oauth/clients/<client_id>/regenerate_secret")
-@provider
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
@@ -67,7 +60,6 @@ def regenerate_secret(client_id: str) -> Response:
 
 
 @blueprint.post("/oauth/clients/register")
-@provider
 @any_origin
 @limited("register_client")
 @dialect.translated(writes=dialect.client)

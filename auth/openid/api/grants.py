@@ -1,7 +1,6 @@
 from flask import Blueprint, Response
 
 from auth.domain.account import grants
-from auth.openid.switch import provider
 from auth.web import Level, asks_more, audited, fields, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
@@ -16,14 +15,12 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 
 
 @blueprint.get("/user/oauth/grants")
-@provider
 @guard.access_token(Level.AAL1)
 def list_grants() -> Response:
     return JsonResponse(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
 
 
 @blueprint.delete("/user/oauth/grants")
-@provider
 @guard.access_token(Level.SESSION)
 @limited("remove", key=guard.caller_on_network)
 @audited("change_refused")

@@ -8,7 +8,6 @@ from flask.typing import ResponseReturnValue
 from auth.openid import claims, exchange, oauth_errors
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.openid.oauth_errors import OAuthError
-from auth.openid.switch import provider
 from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
@@ -36,7 +35,6 @@ _Revocation = ClientInput.of(token=fields.LongText())
 
 
 @blueprint.post("/oauth/token")
-@provider
 @any_origin
 @accepts_forms
 @counted("redeem_client_code", "refresh", "issue_to_client")
@@ -53,7 +51,6 @@ def oauth_token() -> ResponseReturnValue:
 
 @blueprint.get("/oauth/userinfo")
 @blueprint.post("/oauth/userinfo")
-@provider
 @any_origin
 @guard.client_token(Level.CLIENT)
 @accepts_forms
@@ -75,7 +72,6 @@ def userinfo() -> Response:
 
 
 @blueprint.post("/oauth/revoke")
-@provider
 @any_origin
 @limited("revoke_client_token")
 @accepts_forms

@@ -12,18 +12,11 @@ from auth.domain.sign_in.arrivals import Destination
 from auth.openid import consent, uris
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
-from auth.web.errors import ApiError
 from auth.web.html.page import page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
 
 blueprint = Blueprint("consent", __name__)
-
-
-@blueprint.before_request
-def _require_provider() -> None:
-    if not latchkey.settings.oauth_server:
-        raise ApiError("feature_disabled")
 
 
 def _caller() -> str:

@@ -10,7 +10,6 @@ from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
 from auth.openid import clients
-from auth.openid.switch import provider
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
 from auth.web.html import signing_out
@@ -49,7 +48,6 @@ def _claims(id_token: str) -> dict[str, Any] | None:
 
 
 @blueprint.get("/oauth/logout")
-@provider
 @limited("open_logout")
 def show_logout() -> Response:
     """Sign the browser out for an application that has the user's ID token, or ask."""
@@ -73,7 +71,6 @@ def show_logout() -> Response:
 
 
 @blueprint.post("/oauth/logout/confirm")
-@provider
 @form("log_out", level=Level.SESSION)
 def submit_logout() -> Response:
     asked = _read(read_form(form_schemas.LogoutQuery()))
