@@ -38,8 +38,9 @@ def token() -> ResponseReturnValue:
         raise ApiError("validation_failed", f"grant_type: {problem}")
     grant = GRANTS.get(names[0]) or latchkey.lists.grants.get(names[0])
     if grant is None:
-        details = "grant_type: must be password, refresh_token, pkce or id_token"
-        raise ApiError("unsupported_grant_type", details)
+        raise ApiError(
+            "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"
+        )
     return answered_by(grant)
 
 

@@ -569,9 +569,9 @@ def test_request_writes_exactly_these_events_and_acts(effect, scenario):
     assert (scenario.events(), scenario.acts()) == (effect.events, effect.acts)
 
 
-def test_every_changing_route_has_a_story(app):
+def test_every_changing_route_has_a_story(whole_app):
     changing = {
-        route[:2] for route in routes(app) if route[0] != "get" and not route[1].endswith("/callback")
+        route[:2] for route in routes(whole_app) if route[0] != "get" and not route[1].endswith("/callback")
     }
     assert changing - {effect.route for effect in EFFECTS} == WITHOUT_EVENTS
 
