@@ -26,9 +26,7 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 
 @blueprint.post("/token")
 @takes_tokens
-@counted(
-    "sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key",
-)  # fmt: skip
+@counted("sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key")
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
@@ -38,9 +36,8 @@ def token() -> ResponseReturnValue:
         raise ApiError("validation_failed", f"grant_type: {problem}")
     grant = GRANTS.get(names[0]) or latchkey.lists.grants.get(names[0])
     if grant is None:
-        raise ApiError(
-            "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"
-        )
+        details = "grant_type: must be password, refresh_token, pkce or id_token"
+        raise ApiError("unsupported_grant_type", details)
     return answered_by(grant)
 
 

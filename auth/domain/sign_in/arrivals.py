@@ -29,10 +29,8 @@ TO_PASSWORD = {"recovery", "invite", "undo"}
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page that a parameter `next` names, or None."""
-    for pattern, path in latchkey.lists.next_pages:
-        if re.fullmatch(pattern, name or ""):
-            return path.format(name)
-    return None
+    pages = latchkey.lists.next_pages
+    return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
 
 
 def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
