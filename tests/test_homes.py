@@ -55,7 +55,7 @@ def test_the_edge_looks_up_what_a_view_says_and_only_grants_answer_by_another_vi
     assert homes == {"auth/web/edge.py", "auth/web/request_context.py"}
     assert with_call("answered_by") == {
         "auth/api/token.py",
-        "auth/social/id_tokens.py",
+        "auth/social/id_token_grant.py",
         "auth/openid/api/openid.py",
     }
 

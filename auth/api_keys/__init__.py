@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def init_lists(lists: "Lists", _settings: Settings) -> None:
-    from auth.api_keys import console, pages, tokens
+    from auth.api_keys import console, grant, pages
 
-    lists.grants["api_key"] = tokens.sign_in_with_api_key
-    lists.tokens.append(tokens.claims_now)
+    lists.grants["api_key"] = grant.sign_in_with_api_key
+    lists.tokens.append(grant.claims_now)
     lists.pages.append(pages.blueprint)
     lists.next_pages.append(("api-keys", "account/{}"))
     lists.tabs["api_keys"] = pages.shown_keys

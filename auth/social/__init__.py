@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def init_lists(lists: "Lists", _settings: Settings) -> None:
-    from auth.social import id_tokens
+    from auth.social import id_token_grant
 
-    lists.grants["id_token"] = id_tokens.sign_in
+    lists.grants["id_token"] = id_token_grant.sign_in
 
 
 def init_app(app: "Flask") -> None:
