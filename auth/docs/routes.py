@@ -29,25 +29,25 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/docs")
 def docs() -> Response:
     """Show the contract as a page, or what a search in the documentation finds."""
-    from auth.docs import rendering
+    from auth.docs import rendered
 
     if words := request.args.get("q", "")[:_LONGEST_QUERY].lower().split():
-        return _page(rendering.found(words, _theme()))
+        return _page(rendered.found(words, _theme()))
     settings = latchkey.settings
-    return _zipped(_page(), rendering.reference(settings.base_url, settings.is_local, _theme()))
+    return _zipped(_page(), rendered.reference(settings.base_url, settings.is_local, _theme()))
 
 
 @blueprint.get("/docs/<path:name>")
 @refuses_by_page
 def guide(name: str) -> Response:
     """Show a guide, or a file that one links to."""
-    from auth.docs import guides, rendering
+    from auth.docs import guides, rendered
 
     path = guides.library().get(f"docs/{name}")
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_page(), rendering.guide(f"docs/{name}", _theme()))
+        return _zipped(_page(), rendered.guide(f"docs/{name}", _theme()))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are text: a browser runs none of them.
