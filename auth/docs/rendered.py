@@ -1,4 +1,4 @@
-"""The rendered pages of the documentation. Routes import it when a page is asked for: few workers ever are."""
+"""The rendered pages of the documentation, imported when one is asked for: few workers ever are."""
 
 import functools
 import gzip
