@@ -11,12 +11,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from bench import compare, console, figures, large, memory, overload, starts, statements, throughput
+from bench import compare, console, figures, large, memory, overload, starts, statements, throughput, wings
 from bench.figures import Figure, Pace
 
 Part = Callable[[Pace], Iterator[Figure]]
 REPORTS: dict[str, list[Part]] = {
-    "report": [each.measure for each in (starts, statements, throughput, overload, memory)],
+    "report": [each.measure for each in (starts, wings, statements, throughput, overload, memory)],
     "report-large": [large.measure],
     "report-console": [console.measure],
 }

@@ -69,7 +69,7 @@ from tests.support.server import ServerClient
 from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, register
-from tests.support.wings import EVERY_WING
+from tests.support.wings import EVERY_WING, WINGS_OFF
 
 BASE_URL = "http://localhost:8000"
 _numbers = itertools.count()
@@ -84,6 +84,9 @@ ENVIRONMENT = {
     "AUTH_LOG_LEVEL": "info",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
+# tests/test_wings.py runs some tests so, in a process of its own.
+if os.environ.get("TEST_WINGS") == "none":
+    ENVIRONMENT |= WINGS_OFF
 
 
 class KeptTemplates(jinja2.BytecodeCache):

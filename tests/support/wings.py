@@ -1,4 +1,4 @@
-"""The settings with which every wing is on."""
+"""The settings with which every wing is on, and with which each is off that can be."""
 
 import base64
 
@@ -8,3 +8,4 @@ EVERY_WING = {
     "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
     "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
 }
+WINGS_OFF = {f"AUTH_{name}": "false" for name in ("OAUTH_SERVER", "API_KEYS", "PAGES", "CONSOLE")}
