@@ -18,10 +18,8 @@ import functools
 import json
 import math
 import re
-from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +27,8 @@ from typing import Any
 import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlStatementName
-from psycopg2.extensions import cursor as Cursor
-from psycopg2.extras import Json
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extras import Json, NamedTupleCursor
 
 from sql.pool import BEGIN, READ_COMMITTED, SIZE, TYPES, Connection, Pool
 
@@ -44,9 +42,6 @@ _HEADER = re.compile(
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
-
-# By statement, whose columns a restore of the database does not change.
-_row_types: dict[str, Callable[[Any], Any]] = {}
 
 psycopg2.extensions.register_adapter(
     dict, functools.partial(Json, dumps=functools.partial(json.dumps, ensure_ascii=False))
@@ -129,11 +124,11 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         yield Statement(name, parameters, body, returns, columns)
 
 
-class Runner(ABC):
-    """What a statement runs on: a database or a transaction."""
+class Runner:
+    """What a statement runs on: a database, with a connection of its pool, or a transaction, with its own."""
 
-    @abstractmethod
-    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]: ...
+    _database: "Database"
+    _lend: Callable[[], AbstractContextManager[Connection]]
 
 
 def query_of(statement: Statement) -> Callable[..., Any]:
@@ -141,25 +136,26 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     name, returns = statement.name, statement.returns
 
     def run(on: Runner, /, **parameters: Any) -> Any:
-        with on._cursor(name, parameters) as cursor:
+        with on._lend() as connection, on._database._execute(connection, name, parameters) as cursor:
             if not returns:
                 return cursor.rowcount
-            make = _row_type(statement, cursor)
             if returns == "rows":
-                return [*map(make, cursor.fetchall())]
-            found = cursor.fetchone()
-            return None if found is None and returns == "row?" else make(found)
+                return cursor.fetchall()
+            row = cursor.fetchone()
+            if row is None and returns == "row":
+                raise TypeError(f"{name} has returned no row")
+            return row
 
     run.__name__ = name
     return run
 
 
-@dataclass(frozen=True)
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
-    _database: "Database"
-    _connection: Connection
+    def __init__(self, database: "Database", connection: Connection) -> None:
+        self._database, self._connection = database, connection
+        self._lend = lambda: nullcontext(connection)
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
@@ -169,9 +165,6 @@ class Transaction(Runner):
             cursor.execute(call, (argument,))
             (result,) = cursor.fetchone() or (None,)
             return result
-
-    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
-        return self._database._execute(self._connection, name, parameters)
 
 
 class Database(Runner):
@@ -208,6 +201,7 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, last)
+        self._database, self._lend = self, self.pool.connection
         self.statements_run = 0
 
     @contextmanager
@@ -217,7 +211,6 @@ class Database(Runner):
         A statement run by the database itself would take a second connection from the pool.
         """
         with self.pool.connection() as connection, connection.cursor() as cursor:
-            # In a transaction a failed statement cannot be prepared again.
             cursor.execute(f"{BEGIN}; {TYPES}")
             if (types := cursor.fetchone()) != connection.types:
                 _forget_statements(connection)
@@ -238,41 +231,33 @@ class Database(Runner):
     def close(self) -> None:
         self.pool.close()
 
-    @contextmanager
-    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Cursor]:
+    def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> NamedTupleCursor:
         """Execute a statement. If it is outdated, prepare it again once."""
-        with self.pool.connection() as connection:
-            try:
-                cursor = self._execute(connection, name, parameters)
-            except _OUTDATED:
-                if name not in connection.prepared:
-                    raise
-                _forget_statements(connection)
-                cursor = self._execute(connection, name, parameters)
-            with cursor:
-                yield cursor
-
-    def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
-        cursor = connection.cursor()
-        statement, constants = self._statements[name], self._constants[name]
-        if "origin" in statement.parameters:
+        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
+        if "origin" in self._statements[name].parameters:
             parameters = {**parameters, "origin": self._origin()}
         if not self._prepares:
-            parameters = {**parameters, **constants}
+            parameters = {**parameters, **self._constants[name]}
         elif name not in connection.prepared:
             # On first use, because preparing all statements takes Postgres 10 MB per connection.
-            cursor.execute(statement.prepare(constants), constants)
-            connection.prepared.add(name)
-        cursor.execute(self._texts[name], parameters)
+            self._prepare(connection, name)
+        try:
+            cursor.execute(self._texts[name], parameters)
+        except _OUTDATED:
+            # In a transaction a failed statement cannot be prepared again.
+            if not self._prepares or connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+                raise
+            _forget_statements(connection)
+            self._prepare(connection, name)
+            cursor.execute(self._texts[name], parameters)
         return cursor
 
-
-def _row_type(statement: Statement, cursor: Cursor) -> Callable[[Any], Any]:
-    if statement.name not in _row_types:
-        row: Any = namedtuple("Row", [column.name for column in cursor.description or ()])  # type: ignore[misc]
-        _row_types[statement.name] = row._make
-    return _row_types[statement.name]
+    def _prepare(self, connection: Connection, name: str) -> None:
+        constants = self._constants[name]
+        with connection.cursor() as cursor:
+            cursor.execute(self._statements[name].prepare(constants), constants)
+        connection.prepared.add(name)
 
 
 def _forget_statements(connection: Connection) -> None:

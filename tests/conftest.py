@@ -206,7 +206,7 @@ def _patient_pool() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _checked_rows() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sql, "_row_type", checked_rows.checked)
+        patch.setattr(sql, "NamedTupleCursor", checked_rows.CheckedCursor)
         yield
 
 

@@ -1,26 +1,31 @@
 """Fails a test in which a statement returns None in a column that its header does not mark with `?`."""
 
-from collections.abc import Callable
+import re
 from typing import Any
 
-from psycopg2.extensions import cursor as Cursor
+from psycopg2.extras import NamedTupleCursor
 
 import sql
-from sql import Statement
-
-_row_type = sql._row_type
 
 
 class UnmarkedNone(AssertionError):
     """A statement returned None in a column that is not marked."""
 
 
-def checked(statement: Statement, cursor: Cursor) -> Callable[[Any], Any]:
-    """Return what makes a row and looks for None in it."""
-    make = _row_type(statement, cursor)
+class CheckedCursor(NamedTupleCursor):
+    """The cursor of a prepared statement; looks for None in its rows."""
 
-    def make_checked(values: Any) -> Any:
-        row = make(values)
+    def fetchone(self) -> Any:
+        return self._checked(super().fetchone())
+
+    def fetchall(self) -> list[Any]:
+        return [self._checked(row) for row in super().fetchall()]
+
+    def _checked(self, row: Any) -> Any:
+        executed = re.match(rb"EXECUTE (\w+)", self.query or b"")
+        statement = executed and sql.shipped().get(executed[1].decode())
+        if not statement or row is None:
+            return row
         unmarked = [
             name for name, value in row._asdict().items() if value is None and name not in statement.nullable
         ]
@@ -29,5 +34,3 @@ def checked(statement: Statement, cursor: Cursor) -> Callable[[Any], Any]:
                 f"{statement.name} returned None in {unmarked}; mark them with ? in its header"
             )
         return row
-
-    return make_checked
