@@ -19,7 +19,7 @@ from auth.api import (
 )
 from auth.core import logs, settings
 from auth.core.settings import Settings
-from auth.web import audit, edge, error_handlers, html, limits
+from auth.web import audit, edge, html, limits
 from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
@@ -39,7 +39,6 @@ def create_app(config: Settings | None = None) -> Flask:
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
-    error_handlers.register(app)
     edge.register(app, config)
     limits.register(app, config)
     html.init_app(app, config)

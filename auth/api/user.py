@@ -14,6 +14,7 @@ from auth.web.limits import count_too, limited
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
+_count_address_change = limited("change_address", key=guard.caller_on_network)(lambda: None)
 
 
 @blueprint.get("/user")
@@ -31,11 +32,6 @@ def get_recent_changes() -> Response:
     """Return what was added to the caller in the last seven days; PUT /user removes it."""
     guard.live_caller()
     return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
-
-
-@limited("change_address", key=guard.caller_on_network)
-def _count_address_change() -> None:
-    """Count a change of an address. Raises `RateLimitExceeded`."""
 
 
 @blueprint.put("/user")

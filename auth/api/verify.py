@@ -11,7 +11,7 @@ from auth.domain.links.spending import by_code, by_link, spend
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import token_response
 from auth.domain.sign_in import arrivals, waiting
-from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
+from auth.web import audited, dialect, factor_schemas, form_schemas, g, refuses_by_page, schemas
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -208,7 +208,7 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":
         return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
-    audit.record_refusal(error.error_code)
+    g.refused_because = error.error_code
     return _dead_link_page(query["type"])
 
 

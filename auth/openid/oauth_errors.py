@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response, json
 
-from auth.web import audit
+from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
@@ -64,7 +64,7 @@ def _as_oauth_error(error: ApiError) -> OAuthError:
 
 
 def answer(error: OAuthError) -> Response:
-    audit.record_refusal(error.error)
+    g.refused_because = error.error
     body = {"error": error.error, "error_description": error.description, **error.members}
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import psycopg2
 import structlog
-from flask import Response, after_this_request, has_request_context
+from flask import has_request_context
 
 from auth.web import g
 from auth.web.context import latchkey
@@ -74,31 +74,21 @@ def note(
     token_hash: bytes | None = None,
     **details: object,
 ) -> dict[str, Any]:
-    """Note the user and the details of a request, in case it is refused, and return the user."""
-    g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash}
-    g.refusal_details = details
+    """Note the user and the details of a request, in case it is refused, and return them."""
+    g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash, "details": details}
     return g.subject
 
 
-def record_refusal(reason: str) -> None:
-    """Record a refusal, with an error_code as its reason, once the response is known."""
-    if g.refused_because is None:
-        after_this_request(_write_refusal)
-    g.refused_because = reason
-
-
-def _write_refusal(response: Response) -> Response:
+def record_refusal() -> None:
+    """Record the refusal of a request, once its response is known."""
     action, reason = g.route.refusal, g.refused_because
     if action is None or (reason not in _REASONS and reason != _REASONS_OF.get(action)):
-        return response
+        return
     # A forged refresh token belongs to no user.
     if action == "refresh_refused" and g.subject is None:
-        return response
-    # First, because `note` replaces them.
-    details = g.refusal_details or {}
-    known = g.subject or note(user_id=g.user_id)
+        return
     try:
-        queries.record_refusal(latchkey.db, **known, action=action, reason=reason, details=details)
+        known = g.subject or note(user_id=g.user_id)
+        queries.record_refusal(latchkey.db, **known, action=action, reason=reason)
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())
-    return response

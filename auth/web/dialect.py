@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
-from wsgiref.types import WSGIEnvironment
 
 from flask import Response, after_this_request, json, request
 
@@ -16,12 +15,7 @@ from auth.core.settings.presets import PRESETS
 from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
-from auth.web.input import json_body
 
-PREFIX = "/auth/v1"
-_HEADER = "HTTP_X_SUPABASE_API_VERSION"
-# The key in the environ for whether the request is in the dialect.
-SPOKEN = "latchkey.in_dialect"
 # Blueprints for browsers, which are below the prefix too if the base URL is.
 _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
@@ -44,7 +38,7 @@ def without_null_addresses(body: Body) -> None:
 
 
 def id_of_sms(body: Body) -> Body:
-    return {"message_id": body["message_id"]} if "phone" in json_body() else {}
+    return {"message_id": body["message_id"]} if "phone" in (g.json_body or {}) else {}
 
 
 def list_of_users(body: Body) -> Body:
@@ -89,33 +83,23 @@ def settings(body: Body) -> Body:
     }
 
 
-def find_route(environ: WSGIEnvironment) -> None:
-    """Serve every path under the prefix too, and without the last slash, which the client for Kotlin adds."""
-    path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
-    if path == PREFIX or path.startswith(PREFIX + "/"):
-        path, root = path[len(PREFIX) :] or "/", root + PREFIX
-    environ[SPOKEN] = _HEADER in environ or root.endswith(PREFIX)
-    if environ[SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
-        path = path[:-1]
-    environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
-
-
 def begin() -> None:
     """Translate the bodies of a request in the dialect, but for pages."""
     if request.blueprint not in _PAGES:
-        g.in_dialect, g.reads_dialect = True, _read
+        g.in_dialect = True
         after_this_request(_rewrite)
 
 
-def _read(body: dict[str, Any]) -> None:
+def read(body: Body) -> None:
+    """Translate the body of a request."""
     # The client for Go sends the empty value of each member. Views, too, look for members of the body.
     for name in [name for name, value in body.items() if value == ""]:
         del body[name]
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):
         body["phone"] = f"+{phone}"
-    if read := g.route.reads_dialect:
-        read(body)
+    if translate := g.route.reads_dialect:
+        translate(body)
 
 
 def _rewrite(response: Response) -> Response:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, current_app, has_request_context, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.settings.state import METRICS_DIRECTORY
-from auth.web import dialect, g, limits, response_headers
+from auth.web import audit, dialect, g, limits, response_headers
 from auth.web.context import EXTENSION, Latchkey, latchkey
 from auth.web.declarations import Route
 from auth.web.errors import ApiError
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")
 
+PREFIX = "/auth/v1"
+_DIALECT = "HTTP_X_SUPABASE_API_VERSION"
+# The key in the environ for whether the request is in the dialect of the Supabase clients.
+_SPOKEN = "latchkey.in_dialect"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
@@ -53,7 +57,7 @@ class Edge:
         self._metrics = _metrics(parts)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        dialect.find_route(environ)
+        _find_route(environ)
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.
@@ -90,7 +94,7 @@ class Edge:
 
 def register(app: Flask, settings: Settings) -> None:
     app.before_request(_begin)
-    app.after_request(_allow_origin)
+    app.after_request(_end)
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, app.extensions[EXTENSION])  # type: ignore[method-assign]
@@ -98,10 +102,7 @@ def register(app: Flask, settings: Settings) -> None:
 
 def log_context() -> dict[str, str]:
     """Return the members added to every log event of a request."""
-    try:
-        return {"request_id": g.request_id}
-    except (RuntimeError, AttributeError):
-        return {}
+    return {"request_id": g.request_id} if has_request_context() else {}
 
 
 def _metrics(parts: Latchkey) -> "RequestMetrics | None":
@@ -117,6 +118,17 @@ def for_no_other_origin(response: Response) -> Response:
     """Keep the response from other origins. A hook for the end of a blueprint's requests."""
     response.headers[_RESOURCE_POLICY] = "same-origin"
     return response
+
+
+def _find_route(environ: WSGIEnvironment) -> None:
+    """Serve every path under the prefix too, and without the last slash, which the client for Kotlin adds."""
+    path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
+    if path == PREFIX or path.startswith(PREFIX + "/"):
+        path, root = path[len(PREFIX) :] or "/", root + PREFIX
+    environ[_SPOKEN] = _DIALECT in environ or root.endswith(PREFIX)
+    if environ[_SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
+        path = path[:-1]
+    environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
 
 
 def _begin() -> Response | None:
@@ -139,7 +151,7 @@ def _begin() -> Response | None:
         raise ApiError("http.validation_failed", "Host: must be one host")
     edge()
     refuse_body()
-    if environ[dialect.SPOKEN]:
+    if environ[_SPOKEN]:
         dialect.begin()
     # The browser then sends the request, and shows its 404.
     return Response() if request.routing_exception and _is_preflight() else None
@@ -190,8 +202,10 @@ def _refuse_foreign(origin: str | None) -> None:
         raise ApiError("origin_not_allowed", "Origin: must be named by AUTH_CORS_ORIGINS")
 
 
-def _allow_origin(response: Response) -> Response:
-    """Add the headers of CORS, never with credentials."""
+def _end(response: Response) -> Response:
+    """Record a refusal, and add the headers of CORS, never with credentials."""
+    if g.refused_because:
+        audit.record_refusal()
     headers, sent = response.headers, request.headers.get("Origin")
     if _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
         return response

@@ -6,7 +6,7 @@ from typing import cast
 
 import psycopg2
 import structlog
-from flask import Flask, request
+from flask import request
 from flask.globals import request_ctx
 from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
@@ -17,7 +17,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.web import g, health
-from auth.web.errors import ApiError, envelope, unavailable
+from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
 _queue_full = ThrottledLog("hashing_queue_full")
@@ -33,10 +33,6 @@ _CONSTRAINTS = {
 _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 
-def register(app: Flask) -> None:
-    app.register_error_handler(Exception, lambda error: envelope(as_api_error(error)))
-
-
 @functools.singledispatch
 def as_api_error(error: Exception) -> ApiError:
     """Return the error that clients get for an exception."""
@@ -48,12 +44,8 @@ def as_api_error(error: Exception) -> ApiError:
     return ApiError("unexpected_failure", request_id=g.request_id)
 
 
+as_api_error.register(ApiError, lambda error: error)
 _unexpected = as_api_error.dispatch(Exception)
-
-
-@as_api_error.register
-def _known(error: ApiError) -> ApiError:
-    return error
 
 
 @as_api_error.register

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from flask import Response, json
 
-from auth.web import audit
+from auth.web import g
 from auth.web.application import JsonResponse
 
 T = TypeVar("T")
@@ -203,7 +203,7 @@ def found(row: T | None, key: str) -> T:
 
 
 def envelope(error: ApiError) -> Response:
-    audit.record_refusal(error.error_code)
+    g.refused_because = error.error_code
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     body |= {"details": error.details} if error.details else {}
     body |= {"error_code": error.error_code, **error.members}

@@ -11,7 +11,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
 from auth.core.logs import ThrottledLog
-from auth.web import g, json_bodies
+from auth.web import dialect, g, json_bodies
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -65,8 +65,8 @@ def json_body() -> dict[str, Any]:
             g.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError("bad_json", str(error)) from None
-        if g.reads_dialect:
-            g.reads_dialect(g.json_body)
+        if g.in_dialect:
+            dialect.read(g.json_body)
     return g.json_body
 
 

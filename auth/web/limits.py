@@ -127,10 +127,6 @@ class PostgresStorage(Storage):
         return known.get(key) or queries.select_request_count(self._parts.db, key=key)
 
 
-def _network() -> str:
-    return g.client["network"]
-
-
 class _StorageErrors(logging.Handler):
     """Logs what Flask-Limiter would log for each request."""
 
@@ -140,13 +136,13 @@ class _StorageErrors(logging.Handler):
 
 
 _storage_errors = _StorageErrors(logging.ERROR)
-limiter = Limiter(key_func=_network, strategy="fixed-window")
+limiter = Limiter(key_func=lambda: g.client["network"], strategy="fixed-window")
 
 
 def limited(
-    act: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
+    act: str, *, key: Callable[[], str] | None = None, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Limit a view by the window of an act. A guard goes outside if the key is the caller's."""
+    """Limit a view by the window of an act, per network or `key`. A guard goes outside if `key` needs it."""
     setting = _SETTINGS[act]
     limit = limiter.shared_limit(
         lambda: str(getattr(latchkey.settings, setting)),
@@ -192,7 +188,16 @@ def add_headers(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    windows = [*g.windows, *(_counted(status) if limiter.current_limits else ())]
+    windows, now = [*g.windows], time.time()
+    try:
+        for limit in limiter.current_limits:
+            # A token refused in the view must not use up its user's limit.
+            if status == 401 and g.actor == "user":
+                limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
+            seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
+            windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
+    except (StorageError, psycopg2.Error) as error:
+        _storage_failed.count(reason="a count could not be read: no rate-limit headers", error=str(error))
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)
@@ -208,17 +213,3 @@ def _exceeded(_error: RateLimitExceeded) -> ApiError:
     limit = limiter.current_limit
     seconds = limit.window.reset_time - time.time() if limit else 1
     return refusal("over_request_rate_limit", seconds)
-
-
-def _counted(status: int) -> list[Window]:
-    windows, now = [], time.time()
-    try:
-        for limit in limiter.current_limits:
-            # A token refused in the view must not use up its user's limit.
-            if status == 401 and g.actor == "user":
-                limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
-            seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
-            windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
-    except (StorageError, psycopg2.Error) as error:
-        _storage_failed.count(reason="a count could not be read: no rate-limit headers", error=str(error))
-    return windows

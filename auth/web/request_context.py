@@ -19,9 +19,8 @@ _NO_ROUTE = Route()
 class RequestContext:
     """The attributes of `g`. Those without a default exist once they are set."""
 
-    # auth/web/edge.py sets these at the beginning of each request.
-    request_id: str
-    # `ip`, `network` and `user_agent` of the client are parameters of statements.
+    # auth/web/edge.py sets this, and `request_id`, at the beginning of each request. `ip`, `network` and
+    # `user_agent` of the client are parameters of statements.
     client: dict[str, Any]
     # A guard sets these. `caller` exists if the actor is a user.
     caller: Caller
@@ -30,17 +29,15 @@ class RequestContext:
     user_id: str | None = None
     actor: Literal["anonymous", "service_role", "user"] = "anonymous"
     level: Level = Level.SESSION
+    request_id: str = ""
     # What the view says, or another one that answers in its place.
     route: Route = _NO_ROUTE
     # The row of `use_browser_session`, in the console.
     administrator: Any = None
     in_dialect: bool = False
-    # Changes the body in the dialect, once a view has read it.
-    reads_dialect: Callable[[dict[str, Any]], None] | None = None
     json_body: dict[str, Any] | None = None
-    # For the audit log, in case the request is refused: parameters of `record_refusal`, and an error_code.
+    # For the audit log: whom a refusal concerns, as parameters of `record_refusal`, and its error_code.
     subject: dict[str, Any] | None = None
-    refusal_details: dict[str, Any] | None = None
     refused_because: str | None = None
     # For the rate-limit headers: the rows of Flask-Limiter by key, and other limits.
     limit_counts: dict[str, Any] | None = None

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from auth.api.token import GRANTS
 from auth.web.context import EXTENSION
-from auth.web.dialect import PREFIX
+from auth.web.edge import PREFIX
 from tests.core.passwords.test_simultaneous_log_ins import dearest, give
 from tests.support import raw_http
 from tests.support.answers import assert_error

@@ -30,7 +30,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
             new_id = may_become(email, phone, data=body.get("data"))
         except ApiError:
             # For the audit log alone: the client would learn that the address is free.
-            refusal = g.refusal_details or {}
+            refusal = g.subject["details"] if g.subject else {}
     take = outgoing.take_quota if target_id else outgoing.count
     has_quota = take(address).refused_by is None
     with targets.act() if target_id else latchkey.db.transaction() as tx:

@@ -14,7 +14,7 @@ from auth.domain.sessions import browser_sessions, token_response
 from auth.domain.sessions.issuing import about_new, is_asked
 from auth.domain.sessions.token_response import Outcome, Session, redirect
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.web import Level, audit, cookies, form_schemas, g, guard
+from auth.web import Level, cookies, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
@@ -140,7 +140,7 @@ def ends_of(target: str) -> tuple[str, str | None]:
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
-    audit.record_refusal(refusal.error_code)
+    g.refused_because = refusal.error_code
     code = {"error_code": refusal.error_code}
     # For the developer, who does not look into the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}

@@ -20,10 +20,10 @@ from auth.openid.oauth_errors import OAuthError
 from auth.web import (
     Level,
     answers_frames,
-    audit,
     cookies,
     fields,
     form_schemas,
+    g,
     guard,
     refuses_by_page,
     schemas,
@@ -221,7 +221,7 @@ def _count_silent_request() -> None:
 
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
-    audit.record_refusal(error.error)
+    g.refused_because = error.error
     authorization_requests.log_refusal(client.id, error.description, error.remedy)
     states = request.args.getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None

@@ -21,7 +21,7 @@ from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.passwords import queued
-from auth.web import Level, View, audit, cookies, g, guard
+from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.declarations import Refusal, SignIn, says
@@ -187,7 +187,7 @@ def _for_developer(reason: str | None) -> str | None:
 def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
-    audit.record_refusal(error.error_code)
+    g.refused_because = error.error_code
     field = _FIELDS.get(error.key, _FIELDS.get(error.error_code))
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
