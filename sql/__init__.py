@@ -150,18 +150,18 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     return run
 
 
+@dataclass(frozen=True)
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
-    def __init__(self, database: "Database", connection: Connection) -> None:
-        self._database, self._connection = database, connection
-        self._lend = lambda: nullcontext(connection)
+    _database: "Database"
+    _lend: Callable[[], AbstractContextManager[Connection]]
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
         # The only value that becomes part of a statement: a setting, quoted as an identifier.
         call = composed.SQL("SELECT {}(%s)::text").format(composed.Identifier(*function))
-        with self._connection.cursor() as cursor:
+        with self._lend() as connection, connection.cursor() as cursor:
             cursor.execute(call, (argument,))
             (result,) = cursor.fetchone() or (None,)
             return result
@@ -216,7 +216,7 @@ class Database(Runner):
                 _forget_statements(connection)
                 connection.types = types
             try:
-                yield Transaction(self, connection)
+                yield Transaction(self, lambda: nullcontext(connection))
             except _OUTDATED:
                 connection.close()
                 raise

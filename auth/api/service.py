@@ -17,6 +17,7 @@ from auth.web.html.page import page
 from sql import queries
 
 _LONGEST_FORWARDED = 1000
+_STUCK = "No password hash has finished for 20 seconds; restart the service"
 
 blueprint = Blueprint("service", __name__)
 _health = HealthCheck()
@@ -34,24 +35,16 @@ def health() -> Response:
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
-    if not _health.is_healthy(latchkey.db):
-        problem = "The database isn't responding"
-    elif not (trouble := health_of_requests() or _trouble_of_hashing()):
-        return jsonify(body | {"status": "healthy"})
-    elif "strict" not in request.args:
-        return jsonify(body | {"status": "degraded", "msg": trouble})
-    else:
-        problem = trouble
+    trouble = health_of_requests() or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
+    is_healthy = _health.is_healthy(latchkey.db)
+    if is_healthy and (trouble is None or "strict" not in request.args):
+        return jsonify(body | ({"status": "degraded", "msg": trouble} if trouble else {"status": "healthy"}))
+    problem = trouble if is_healthy else "The database isn't responding"
     error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503
     response.headers["Retry-After"] = "2"
     return response
-
-
-def _trouble_of_hashing() -> str | None:
-    is_stuck = latchkey.passwords.threads.is_stuck()
-    return "No password hash has finished for 20 seconds; restart the service" if is_stuck else None
 
 
 def _answer_probe(nonce: str) -> None:

@@ -5,6 +5,7 @@ The field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; 
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -161,47 +162,47 @@ class Settings:
     log_format: str = kinds.choice("", "", "text", "json")
     log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
 
-    @property
+    @functools.cached_property
     def is_local(self) -> bool:
         """Whether `base_url` is this machine, so that messages may be printed."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
-    @property
+    @functools.cached_property
     def message_totals(self) -> dict[str, RateLimitItem]:
         """The limits of what is sent in total, by the names of their counts."""
         totals = {"mail": self.rate_limit_mail_total, "sms": self.rate_limit_sms_total}
         return totals | {"notices_sms": self.rate_limit_notices_sms_total}
 
-    @property
+    @functools.cached_property
     def has_site(self) -> bool:
         """Whether there is an application: `AUTH_SITE_URL` differs from the URL of the service."""
         return self.site_url.rstrip("/") != self.base_url
 
-    @property
+    @functools.cached_property
     def logos(self) -> dict[str, str]:
         """The logos of the brand and the providers, by the names of their settings."""
         chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
         return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **chosen}.items() if logo}
 
-    @property
+    @functools.cached_property
     def own_pages(self) -> list[str]:
         """The URLs of our pages that a sign-in may lead to."""
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
 
-    @property
+    @functools.cached_property
     def urls_of_applications(self) -> list[str]:
         """The URLs whose pages receive tokens, use passkeys or ask for consent."""
         urls = (self.site_url, *self.redirect_allow_list, *self.webauthn_origins, self.oauth_consent_url)
         # Applications on Android have an identifier instead of an origin.
         return [url for url in urls if "://" in url]
 
-    @property
+    @functools.cached_property
     def own_redirects(self) -> list[str]:
         """The URLs of ours that redirect to providers and to applications."""
         paths = ("authorize", "oauth/**")
         return [f"{self.base_url}{prefix}/{path}" for prefix in ("", "/auth/v1") for path in paths]
 
-    @property
+    @functools.cached_property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
