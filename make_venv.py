@@ -1,8 +1,9 @@
-"""Create or update `.venv`: `python3 make_venv.py [test] [lint]`, with extras of pyproject.toml.
+"""Create or update `.venv`: `python3 make_venv.py [test] [lint]`, with extras of setup.cfg.
 
 Written in the syntax of old Pythons, so that they can report that they are too old.
 """
 
+import configparser
 import fcntl
 import hashlib
 import os
@@ -50,9 +51,7 @@ def main(extras):
         sys.exit(line)
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     os.umask(0o022)  # under root, the embedded Postgres runs as another user, which must be able to read it
-    import tomllib  # which old Pythons lack
-
-    with open("pyproject.toml") as manifest, open("constraints.txt") as constraints:
+    with open("setup.cfg") as manifest, open("constraints.txt") as constraints:
         # `make run` and `make test` may start at the same time in a fresh clone.
         fcntl.flock(manifest, fcntl.LOCK_EX)
         text = manifest.read()
@@ -76,10 +75,11 @@ def main(extras):
             installed = []
             subprocess.run([sys.executable, "-m", "venv", "--clear", ".venv"], check=True)
         extras = sorted({*extras, *installed})
-        project = tomllib.loads(text)["project"]
-        wanted = project["dependencies"] + [
-            package for extra in extras for package in project["optional-dependencies"][extra]
-        ]
+        config = configparser.ConfigParser()
+        config.read_string(text)
+        wanted = config["options"]["install_requires"] + "".join(
+            config["options.extras_require"][extra] for extra in extras
+        )
         pip = [
             ".venv/bin/python",
             "-m",
@@ -94,7 +94,7 @@ def main(extras):
         ]
         # Whatever pip's configuration says: a virtual environment has no packages of the user.
         environment = dict(os.environ, PIP_USER="0")
-        subprocess.run([*pip, *wanted], env=environment, check=True)  # noqa: S603
+        subprocess.run([*pip, *filter(None, wanted.splitlines())], env=environment, check=True)  # noqa: S603
         # The checkout itself in place, for .venv/bin/latchkey.
         subprocess.run([*pip, "--no-deps", "--editable", "."], env=environment, check=True)  # noqa: S603
         with open(stamp, "w") as file:

@@ -1,4 +1,4 @@
-"""Puts the tree, as it is, into the wheel's one package. The rest is in pyproject.toml."""
+"""Puts the tree, as it is, into the wheel's one package. The rest is in setup.cfg."""
 
 import shutil
 from pathlib import Path

@@ -116,14 +116,14 @@ def test_pages_have_the_theme_that_their_reader_chose(client):
 
 def test_only_what_guides_link_to_is_served_and_no_source_code(client):
     hidden = [
-        "files/setup.py",
+        "files/setup.cfg",
         "files/.env",
         "files/auth/web/errors.py",
-        "files/../setup.py",
+        "files/../setup.cfg",
         "settings.md",
         "",
     ]
-    hidden += ["%2e%2e/setup.py", "files/tests/conftest.py", "/etc/passwd", "files//etc/passwd"]
+    hidden += ["%2e%2e/setup.cfg", "files/tests/conftest.py", "/etc/passwd", "files//etc/passwd"]
     assert [name for name in hidden if client.get(f"/docs/{name}").status_code != 404] == []
     assert "Page not found" in client.get("/docs/none", headers={"Accept": "text/html"}).text
     text = client.get("/docs/files/deploy/nginx.conf")

@@ -1,11 +1,11 @@
 """make_venv.py, which `make` runs with the Python of the user."""
 
+import configparser
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -49,9 +49,11 @@ def folder(tmp_path) -> Path:
     """A checkout with one dependency, a wheel of its own."""
     shutil.copy(CHECKOUT / "make_venv.py", tmp_path)
     (tmp_path / "constraints.txt").write_text("")
-    project = 'name = "latchkey"\nversion = "1.0"\ndependencies = ["./dependency-1.0-py3-none-any.whl"]\n'
+    (tmp_path / "setup.cfg").write_text(
+        "[options]\ninstall_requires =\n    ./dependency-1.0-py3-none-any.whl\n"
+    )
     build = 'requires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    (tmp_path / "pyproject.toml").write_text(f"[build-system]\n{build}[project]\n{project}")
+    (tmp_path / "pyproject.toml").write_text(f"[build-system]\n{build}")
     (tmp_path / "backend.py").write_text(BACKEND)
     with ZipFile(tmp_path / "dependency-1.0-py3-none-any.whl", "w") as wheel:
         about = "dependency-1.0.dist-info"
@@ -102,9 +104,10 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
 
 
 def test_wheel_and_documents_name_the_pythons_that_make_venv_accepts():
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    configuration = configparser.ConfigParser()
+    configuration.read(CHECKOUT / "setup.cfg")
     oldest, newest = min(make_venv.OLDEST.values()), make_venv.NEWEST
-    assert project["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
+    assert configuration["options"]["python_requires"] == f">=3.{oldest},<3.{newest + 1}"
     for system, name in [("Linux", "x86_64"), ("macOS", "arm64")]:
         pythons = f"3.{make_venv.OLDEST[system, name]} to 3.{newest}"
         for document in ("README.md", "docs/deployment.md"):
