@@ -26,6 +26,8 @@ from auth.web.input import refuse_body
 if TYPE_CHECKING:
     from auth.web.request_metrics import RequestMetrics
 
+_Write = Callable[[bytes], object]
+
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")
 
@@ -61,9 +63,7 @@ class Edge:
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> _Write:
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]

@@ -158,9 +158,7 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(
-    tx: Transaction, identity: ExternalIdentity, user_id: str | None
-) -> "queries.CreateUserByIdentity | ApiError":
+def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str | None) -> "_User | ApiError":
     """Return the new user of an identity, or an `ApiError`."""
     if latchkey.settings.disable_signup:
         return ApiError("signup_disabled")
