@@ -10,7 +10,7 @@ from tests.domain.sign_in import test_enumeration
 from tests.support.contract import resolved
 from tests.test_contract import OPERATIONS
 from tests.test_structure import ROOT, SOURCES, STATEMENTS, calls, imports, nodes
-from tests.web import test_authority
+from tests.web import test_proofs_of_acts
 
 
 def sql_bodies() -> Iterator[tuple[str, str]]:
@@ -139,7 +139,7 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
         if operation.schemes() == {"access_token"} and operation.method != "get"
         if not any(
             method == operation.method and re.fullmatch(re.sub(r"{\w+}", "<[^>]+>", operation.path), path)
-            for method, path in test_authority.ROUTES
+            for method, path in test_proofs_of_acts.ROUTES
         )
     }
     assert missing == CHANGING_NO_WAY.keys()

@@ -17,7 +17,7 @@ FACTOR_NEEDED = (
 DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
 
 
-# What a user with a factor confirms by it, one for each body; tests/web/test_authority.py has all. The id of the
+# What a user with a factor confirms by it, one for each body; tests/web/test_proofs_of_acts.py has all. The id of the
 # factor is filled in.
 CHANGES: list[tuple[str, str, dict[str, str]]] = [
     ("put", "/user", {"password": NEW_PASSWORD}),
