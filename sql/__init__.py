@@ -124,11 +124,14 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         yield Statement(name, parameters, body, returns, columns)
 
 
-class Runner:
-    """What a statement runs on: a database, with a connection of its pool, or a transaction, with its own."""
+Execute = Callable[[Connection, str, Mapping[str, Any]], NamedTupleCursor]
 
-    _database: "Database"
+
+class Runner:
+    """What a statement runs on: a database, with connections of its pool, or a runner with one of its own."""
+
     _lend: Callable[[], AbstractContextManager[Connection]]
+    _execute: Execute
 
 
 def query_of(statement: Statement) -> Callable[..., Any]:
@@ -136,7 +139,7 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     name, returns = statement.name, statement.returns
 
     def run(on: Runner, /, **parameters: Any) -> Any:
-        with on._lend() as connection, on._database._execute(connection, name, parameters) as cursor:
+        with on._lend() as connection, on._execute(connection, name, parameters) as cursor:
             if not returns:
                 return cursor.rowcount
             if returns == "rows":
@@ -154,8 +157,8 @@ def query_of(statement: Statement) -> Callable[..., Any]:
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
-    _database: "Database"
     _lend: Callable[[], AbstractContextManager[Connection]]
+    _execute: Execute
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
@@ -201,7 +204,7 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, last)
-        self._database, self._lend = self, self.pool.connection
+        self._lend = self.pool.connection
         self.statements_run = 0
 
     @contextmanager
@@ -216,7 +219,7 @@ class Database(Runner):
                 _forget_statements(connection)
                 connection.types = types
             try:
-                yield Transaction(self, lambda: nullcontext(connection))
+                yield Transaction(lambda: nullcontext(connection), self._execute)
             except _OUTDATED:
                 connection.close()
                 raise

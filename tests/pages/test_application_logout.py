@@ -1,6 +1,5 @@
 """Applications sign the browser out: /oauth/logout (OpenID Connect RP-Initiated Logout 1.0), and /sign-out."""
 
-import re
 import time
 import uuid
 from urllib.parse import urlencode
@@ -9,7 +8,6 @@ import pytest
 
 from tests.conftest import BASE_URL
 from tests.support.cases import cases
-from tests.support.contract import OPENAPI
 from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.openid import REDIRECT_URI, granted_code, insert_client, make_client
 from tests.support.pages import Visitor, words
@@ -83,12 +81,6 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
     assert given.get("/user").status_code == 401
     assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
     assert database.count("oauth_grants") == 1
-
-
-def test_guides_say_the_same_of_signing_out():
-    guides = [(OPENAPI.parent / "docs" / name).read_text() for name in ("pages.md", "openid.md")]
-    said = {re.findall(r"^Signing out ends .+?(?=\n\n)", guide, re.M | re.S)[0] for guide in guides}
-    assert len(said) == 1
 
 
 def test_form_of_an_application_signs_the_browser_out(app, alice, hint, client_id):

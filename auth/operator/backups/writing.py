@@ -4,13 +4,14 @@ import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import psycopg2.errors
 from psycopg2.extensions import ISOLATION_LEVEL_REPEATABLE_READ
+from psycopg2.extras import NamedTupleCursor
 
 import auth
 import sql
@@ -73,11 +74,13 @@ class Unprepared(Runner):
 
     connection: Any
 
-    @contextmanager
-    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Any]:
-        with self.connection.cursor() as cursor:
-            cursor.execute(_STATEMENTS[name].direct, parameters)
-            yield cursor
+    def _lend(self) -> AbstractContextManager[Any]:
+        return nullcontext(self.connection)
+
+    def _execute(self, connection: Any, name: str, parameters: Mapping[str, Any]) -> NamedTupleCursor:
+        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
+        cursor.execute(_STATEMENTS[name].direct, parameters)
+        return cursor
 
 
 def count_rows(connection: Any) -> dict[str, int]:
