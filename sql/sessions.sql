@@ -31,7 +31,7 @@ WITH judged AS MATERIALIZED (
    WHERE i.user_id = signed_in.id AND i.provider = :provider
   RETURNING i.id
 ), opened AS MATERIALIZED (
-  SELECT with_audience(user_object(signed_in::users)::text, :audience) AS user_object,
+  SELECT with_audience(written_user_object(signed_in::users)::text, :audience) AS user_object,
          s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
          lacks_step(signed_in::users, s.aal, :mfa_required,
                     locked_has_second_step(signed_in.id)) AS lacks_step,

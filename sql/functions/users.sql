@@ -20,9 +20,8 @@ AS $$
               WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
 $$;
 
--- It is VOLATILE, to see an identity that the calling statement has written.
 CREATE OR REPLACE FUNCTION user_object(u users) RETURNS json
-  LANGUAGE sql VOLATILE
+  LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT (jsonb_build_object(
     'id', u.id,
@@ -49,6 +48,16 @@ AS $$
     'updated_at', iso_8601(u.updated_at)
   ) || factors_member(u.id))::json
     FROM identities_of(u.id) AS linked
+$$;
+
+-- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot, where a function in
+-- SQL is inlined. Only for a locked row; otherwise the columns may be older than the identities.
+CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  RETURN user_object(u);
+END
 $$;
 
 CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text

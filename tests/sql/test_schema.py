@@ -347,3 +347,9 @@ class TestNodesOfTwoReleases:
             for statement in load_statements().values():
                 cursor.execute(statement.prepare(), {})
             connection.rollback()
+
+    def test_user_object_reads_one_snapshot(self, created):
+        """Else the copies that an upgrade writes could join old columns with identities of a moment later."""
+        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT provolatile FROM pg_proc WHERE proname = 'user_object' AND pronargs = 1")
+            assert cursor.fetchall() == [("s",)]
