@@ -85,7 +85,7 @@ def settings(body: Body) -> Body:
 
 def begin() -> None:
     """Translate the bodies of a request in the dialect, but for pages."""
-    if request.blueprint not in _PAGES:
+    if not {*_PAGES} & {*request.blueprints}:
         g.in_dialect = True
         after_this_request(_rewrite)
 

@@ -46,6 +46,16 @@ class TestItems:
         assert "Your name has been saved." in page.text
         assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
 
+    def test_user_can_remove_the_name_below_the_prefix_of_the_dialect(self, app, alice, database):
+        visitor = Visitor(app).with_session_of(alice)
+        for name in ("Al", ""):
+            visitor.visit("/auth/v1/account/name")
+            assert visitor.press("account/name", name=name).status == 200
+            known = database.value(
+                "SELECT user_metadata ->> 'name' FROM users WHERE id = %(id)s", id=alice.id
+            )
+            assert (known or "") == name
+
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
         for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
             stranger = Visitor(app)
