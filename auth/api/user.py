@@ -14,7 +14,11 @@ from auth.web.limits import count_too, limited
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
-_count_address_change = limited("change_address", key=guard.caller_on_network)(lambda: None)
+
+
+@limited("change_address", key=guard.caller_on_network)
+def _count_address_change() -> None:
+    pass
 
 
 @blueprint.get("/user")

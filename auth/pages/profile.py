@@ -43,7 +43,8 @@ def name(problem: Problem | None = None) -> Response:
 @form_at(
     blueprint,
     "/account/{kind}",
-    *("change_user", "change_address"),
+    "change_user",
+    "change_address",
     level=Level.PROOF,
     refusal="change_refused",
     kinds=("email", "phone"),

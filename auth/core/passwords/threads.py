@@ -12,7 +12,7 @@ T = TypeVar("T")
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 THREADS = 2
 _NICENESS = 13
-_STUCK_AFTER = 20.0  # seconds without a finished hash. The dearest takes about ten.
+_STUCK_AFTER = 20.0  # seconds without a finished hash, which takes four at the dearest cost, 16
 
 
 class HashingThreads:
