@@ -50,15 +50,11 @@ AS $$
     FROM identities_of(u.id) AS linked
 $$;
 
--- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot, where a function in
--- SQL is inlined. Only for a locked row; otherwise the columns may be older than the identities.
+-- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in
+-- SQL would be inlined. Only for a locked row: otherwise the columns may be older than the identities.
 CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
   LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-  RETURN user_object(u);
-END
-$$;
+AS $$ BEGIN RETURN user_object(u); END $$;
 
 CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
