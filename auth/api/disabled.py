@@ -1,9 +1,9 @@
 """The routes of the OpenID provider and of API keys while their wing is off: 404, and no limit counts.
 
-What a route of the provider says of itself lets in what the edge lets in while the wing is on.
+The decorators are those of the wing's routes, so the edge lets in the same requests.
 """
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from flask import Blueprint
 
@@ -21,38 +21,73 @@ from auth.web import (
 from auth.web.declarations import says
 from auth.web.errors import ApiError
 
-_METHODS = ["GET", "POST", "PUT", "DELETE"]
 openid = Blueprint("openid_disabled", __name__)
 api_keys = Blueprint("api_keys_disabled", __name__)
 # By the name of the wing.
 BLUEPRINTS = {"openid": openid, "api_keys": api_keys}
+_METHODS = ["GET", "POST", "PUT", "DELETE"]
 # A request that carries credentials may have no body.
 _guarded = says(guard="disabled")
-_OF_PROVIDER: dict[str, list[Any]] = {
-    "/oauth/<path:_rest>": [accepts_forms, refuses_by_page],
-    "/oauth/authorize": [takes_foreign_forms, answers_frames, refuses_by_page],
-    "/oauth/logout": [takes_foreign_forms, refuses_by_page],
-    "/oauth/clients/register": [any_origin],
-    "/oauth/token": [any_origin, accepts_forms, _guarded],
-    "/oauth/revoke": [any_origin, accepts_forms, _guarded, takes_tokens],
-    "/oauth/userinfo": [any_origin, accepts_forms, _guarded],
-    "/oauth/authorizations/<path:_rest>": [_guarded],
-    "/user/oauth/<path:_rest>": [_guarded],
-    "/admin/oauth/<path:_rest>": [_guarded, audited("admin_refused")],
-}
 
 
-def _disable(path: str, attributes: list[Any]) -> None:
-    def refuse(_rest: str = "") -> NoReturn:
-        raise ApiError("feature_disabled")
-
-    for say in attributes:
-        say(refuse)
-    openid.add_url_rule(path, path, refuse, methods=_METHODS)
+@openid.route("/oauth/<path:_rest>", methods=_METHODS)
+@accepts_forms
+@refuses_by_page
+def refuse_page(_rest: str) -> NoReturn:
+    raise ApiError("feature_disabled")
 
 
-for each, attributes in _OF_PROVIDER.items():
-    _disable(each, attributes)
+@openid.route("/oauth/authorize", methods=_METHODS)
+@takes_foreign_forms
+@answers_frames
+@refuses_by_page
+def refuse_authorization() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/oauth/logout", methods=_METHODS)
+@takes_foreign_forms
+@refuses_by_page
+def refuse_logout() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/oauth/clients/register", methods=_METHODS)
+@any_origin
+def refuse_registration() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/oauth/token", methods=_METHODS)
+@openid.route("/oauth/userinfo", methods=_METHODS)
+@any_origin
+@accepts_forms
+@_guarded
+def refuse_client() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/oauth/revoke", methods=_METHODS)
+@any_origin
+@accepts_forms
+@takes_tokens
+@_guarded
+def refuse_revocation() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/oauth/authorizations/<path:_rest>", methods=_METHODS)
+@openid.route("/user/oauth/<path:_rest>", methods=_METHODS)
+@_guarded
+def refuse_user(_rest: str) -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
+@openid.route("/admin/oauth/<path:_rest>", methods=_METHODS)
+@_guarded
+@audited("admin_refused")
+def refuse_administrator(_rest: str) -> NoReturn:
+    raise ApiError("feature_disabled")
 
 
 @api_keys.get("/user/api_keys")

@@ -23,10 +23,11 @@ def introspect() -> Response:
         token, client = read_request()
     else:
         token, client = read_body(schemas.Introspection())["token"], None
-    answers = (ask(token, client) for ask in (_of_session, *latchkey.lists.tokens))
-    claims = next((each for each in answers if each is not None), None)
-    # Last, because a setting or a hook may have added a claim of this name.
-    return jsonify((claims or {}) | {"active": claims is not None})
+    for ask in (_of_session, *latchkey.lists.tokens):
+        if (claims := ask(token, client)) is not None:
+            # Last, because a setting or a hook may have added a claim of this name.
+            return jsonify(claims | {"active": True})
+    return jsonify(active=False)
 
 
 def _of_session(token: str, client: Any) -> dict[str, Any] | None:
