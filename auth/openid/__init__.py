@@ -20,7 +20,7 @@ def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.introspecting_clients.append(introspection.read_request)
     lists.tokens.append(introspection.claims_now)
     lists.next_pages.append((r"oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}", "{}"))
-    lists.form_targets.append(consent.behind)
+    lists.waiting.append(consent.behind)
     lists.pages.extend((consent_page.blueprint, logout.blueprint))
     lists.sections.append(console.blueprint)
     lists.navigation.append((30, "console/applications", "Applications"))

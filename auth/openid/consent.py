@@ -6,13 +6,14 @@ from typing import Any, Literal, NamedTuple
 import psycopg2
 
 from auth.core import promises
+from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.domain.account import grants
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.openid import uris
 from auth.openid.authorization_requests import COOKIE, answer
 from auth.web import Level, cookies, g, guard
-from auth.web.context import latchkey
+from auth.web.context import Waiting, latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
@@ -20,6 +21,11 @@ from sql import Database, Transaction, queries
 # last two.
 Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
 _ASKED = ("account_selection_required", "consent_required")
+# The `error` and `error_description` of a denied request, by what its approval lacked.
+_DENIALS: dict[Obstacle | None, tuple[str, str]] = {
+    "access_denied": ("access_denied", "User may not use this application"),
+    "login_required": ("login_required", "User did not sign in again"),
+}
 
 
 class Asked(NamedTuple):
@@ -52,13 +58,20 @@ def find(
     return Asked(request, client)
 
 
-def behind(next_page: str) -> "queries.LockOauthRequest | None":
-    """Return the request that a page leads back to, or None, also without the database."""
+def behind(next_page: str) -> Waiting | None:
+    """Return the application to which a page leads back, or None, also without the database."""
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            return find(latchkey.db, authorization_id).request
+            asked = find(latchkey.db, authorization_id)
+            row, form = asked.request, {"authorization_id": authorization_id, "action": "deny"}
+            facts = row.redirect_uri, row.login_hint, row.is_fresh
+            return Waiting(shown_name(asked), *facts, declining="oauth/consent", fields=form)
     return None
+
+
+def shown_name(asked: Asked) -> str:
+    return names.in_one_line(asked.client.name) or uris.host(asked.request.redirect_uri)
 
 
 def obstacle(asked: Asked) -> Obstacle | None:
@@ -131,13 +144,10 @@ def give_code(
     return answer(row.redirect_uri, row.state, code=code)
 
 
-def deny(
-    db: Database | Transaction,
-    request: Any,
-    description: str = "User denied the request",
-    error: str = "access_denied",
-) -> str:
-    """End a request, and return where the browser goes."""
+def deny(db: Database | Transaction, asked: Asked) -> str:
+    """End a request that the user did not approve or may not, and return where the browser goes."""
+    request, missing = asked.request, obstacle(asked) if g.user_id else None
+    error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(db, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
 

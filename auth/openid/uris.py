@@ -53,6 +53,12 @@ def is_native(uri: str) -> bool:
     return parts.scheme != "https" or bool(_LOOPBACK_HOST.fullmatch(parts.hostname or ""))
 
 
+def host(uri: str) -> str:
+    """Return the host of a redirect URI, or the scheme of an application without one."""
+    parts = urlsplit(uri)
+    return parts.netloc or parts.scheme
+
+
 def _without_port(uri: str) -> str | None:
     parts = _LOOPBACK.fullmatch(uri)
     return parts[1] + parts[3] if parts and 0 < int(parts[2] or 80) < 65536 else None

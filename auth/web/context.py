@@ -24,9 +24,23 @@ from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
-from sql import Database, queries
+from sql import Database
 
 EXTENSION = "latchkey"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An application whose request waits until the user has signed in, or has signed in again."""
+
+    name: str
+    redirect_uri: str
+    login_hint: str | None
+    # Whether the sign-in is as recent as the application asks.
+    is_fresh: bool
+    # The path and the fields of a form that sends the browser back without a sign-in.
+    declining: str
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -52,8 +66,8 @@ class Lists:
     # The pages that a sign-in, a second step or a proof may return to: the pattern of a parameter `next`, and
     # the page's path, in which {} is that parameter.
     next_pages: "list[tuple[str, str]]" = field(default_factory=list)
-    # Asked with the page that a form leads to; returns the application's request behind it, or None.
-    form_targets: "list[Callable[[str], queries.LockOauthRequest | None]]" = field(default_factory=list)
+    # Asked with the page that a form leads to; returns the application that waits behind it, or None.
+    waiting: "list[Callable[[str], Waiting | None]]" = field(default_factory=list)
     # Pages beside those of the account, and sections of the console, with place, path and title of those that
     # its navigation names.
     pages: "list[Blueprint]" = field(default_factory=list)

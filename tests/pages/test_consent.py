@@ -73,6 +73,28 @@ class TestStory:
         visitor.signed_in_as(alice).visit(authorize_path(client_id, resource="https://mcp.example.com/x"))
         assert "It gets access to https://mcp.example.com/x" in words(visitor.page)
 
+    @cases(
+        ("settings", "columns", "sentence"),
+        [
+            ({}, {}, "or when it hasn’t been used for 30 days."),
+            ({"AUTH_REFRESH_TOKEN_LIFETIME": "7200"}, {}, "or when it hasn’t been used for 2 hours."),
+            ({"AUTH_SESSION_TIMEBOX": "86400"}, {}, "and after 24 hours at the latest."),
+            ({}, {"grant_types": ["authorization_code"]}, "and after an hour at the latest."),
+            (
+                {},
+                {"grant_types": ["authorization_code"], "token_lifetime": 120},
+                "and after 2 minutes at the latest.",
+            ),
+        ],
+    )
+    def test_page_says_how_long_the_access_lasts(
+        self, make_app, alice, database, settings, columns, sentence
+    ):
+        visitor = Visitor(make_app(**settings)).with_session_of(alice)
+        page = visitor.visit(authorize_path(insert_client(database, **columns)))
+        ends = "Its access ends when you sign out here or remove it from your account, "
+        assert ends + sentence in words(page)
+
     def test_visitor_with_a_second_factor_passes_it_first(self, visitor, alice, client_id):
         app, _ = set_up(alice.open_session())
         visitor.visit(authorize_path(client_id))
@@ -213,6 +235,36 @@ class TestNewSignIn:
         assert asks(visitor)
         assert allow(visitor)
 
+    @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": "600"}], ids=str)
+    @pytest.mark.parametrize("is_by_factor", [False, True])
+    def test_page_names_the_application_and_cancel_returns_login_required(
+        self, visitor, alice, granted, database, parameters, is_by_factor
+    ):
+        if is_by_factor:
+            factor, _ = set_up(alice.open_session())
+            visitor.visit("/sign-in")
+            visitor.submit(email=alice.email, password=PASSWORD)
+            visitor.press("second-step", code=factor.code())
+        else:
+            visitor.with_session_of(alice)
+        database.run(LATER)
+        page = visitor.visit(authorize_path(granted, **parameters))
+        assert "Grafana asks you to sign in again." in words(page)
+        assert "sensitive change" not in page.text
+        assert answer(visitor.press("oauth/consent").url) == {
+            "error": "login_required",
+            "error_description": "User did not sign in again",
+            "state": "a state & more",
+            "iss": SITE,
+        }
+        assert database.count("oauth_requests", "code_hash IS NULL") == 0
+
+    def test_page_of_a_change_in_the_account_names_no_application(self, signed_in, database):
+        database.run(LATER)
+        page = signed_in.visit("/account/email")
+        assert "This is a sensitive change" in words(page)
+        assert "oauth/consent" not in page.text
+
     def test_young_session_is_enough_for_max_age(self, signed_in, granted):
         assert answer(signed_in.visit(authorize_path(granted, max_age="600")).url)["code"]
 
@@ -244,7 +296,9 @@ class TestAllowedRoles:
         )
         # A form that was open before.
         assert signed_in.press("oauth/consent", action="approve").status == 403
-        assert answer(signed_in.press("oauth/consent", action="deny").url)["error"] == "access_denied"
+        told = answer(signed_in.press("oauth/consent", action="deny").url)
+        refusal = ("access_denied", "User may not use this application")
+        assert (told["error"], told["error_description"]) == refusal
         signed_in.visit(authorize_path(granted))
         signed_in.press("sign-out")
         signed_in.submit(email=bob.email, password=PASSWORD)

@@ -25,7 +25,10 @@ def ago(timestamp: str, language: str) -> Markup:
 def wait(seconds: int, language: str) -> Markup:
     """Return how long to wait, such as `2 hours`; never shorter than it takes."""
     minutes = math.ceil(seconds / 60)
-    name, number = ("minutes", minutes) if minutes < 60 else ("hours", math.ceil(minutes / 60))
+    hours = math.ceil(minutes / 60)
+    name, number = ("minutes", minutes) if minutes < 60 else ("hours", hours)
+    if hours >= 48:
+        name, number = "days", math.ceil(hours / 24)
     return _words(language, f"wait.{name}", number)
 
 

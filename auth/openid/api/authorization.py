@@ -149,7 +149,7 @@ def decide_authorization(authorization_id: str) -> Response:
         user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
         _check_own(asked)
         if action == "deny":
-            return jsonify(redirect_url=consent.deny(tx, asked.request))
+            return jsonify(redirect_url=consent.deny(tx, asked))
         url = _decided(tx, user, asked, authorization_id, has_agreed=True)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
@@ -163,7 +163,7 @@ def _decided(
     """Return where the browser goes, or None if the user has to agree or sign in first."""
     missing = consent.obstacle(asked)
     if missing == "access_denied":
-        return consent.deny(tx, asked.request, "User may not use this application")
+        return consent.deny(tx, asked)
     if not consent.may_approve(missing, has_agreed=has_agreed):
         return None
     approval = consent.approve(tx, user, asked)
@@ -207,7 +207,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
-        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser).request)
+        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser))
         # Of another account than that of id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}

@@ -1,20 +1,21 @@
 """Asks users whether an application may sign them in (AUTH_OAUTH_CONSENT_URL replaces this page)."""
 
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.core.text import names
+from auth.core.text.moments import wait
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.arrivals import Destination
 from auth.openid import consent, uris
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
-from auth.web.html.page import page, redirect_to_own
+from auth.web.html.page import chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
+from sql import queries
 
 blueprint = Blueprint("consent", __name__)
 
@@ -64,10 +65,10 @@ def _decide() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     sent = read_form(form_schemas.ConsentForm())
     authorization_id = sent["authorization_id"]
+    known = browser_sessions.resume(Level.AAL2)
     if sent["action"] == "deny":
         with latchkey.db.transaction() as tx:
-            return redirect(consent.deny(tx, consent.find(tx, authorization_id).request))
-    known = browser_sessions.resume(Level.AAL2)
+            return redirect(consent.deny(tx, consent.find(tx, authorization_id)))
     if known and not known.lacks_level:
         url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
         if url:
@@ -78,16 +79,25 @@ def _decide() -> Response:
 
 def _shown(asked: consent.Asked) -> dict[str, Any]:
     row, client = asked
-    parts = urlsplit(row.redirect_uri)
-    host = parts.netloc or parts.scheme
     # A stranger's would show another's mark, and tell who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     return {
-        "application": names.in_one_line(client.name) or host,
-        "host": host,
+        "application": consent.shown_name(asked),
+        "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic,
         "scopes": row.scopes,
         "resource": row.resource,
+        **_lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }
+
+
+def _lasts(client: "queries.LockClientOfRequest") -> dict[str, Any]:
+    """Return how long the client keeps its access: from its last use, if it `renews` that, or from now."""
+    settings = latchkey.settings
+    unused, longest = settings.refresh_token_lifetime, settings.session_timebox
+    seconds = client.token_lifetime or settings.access_token_lifetime
+    if stays := "refresh_token" in client.grant_types:
+        seconds = min(unused, longest or unused)
+    return {"renews": stays and seconds == unused, "lasts": wait(seconds, chosen_language())}

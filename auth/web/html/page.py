@@ -25,9 +25,8 @@ from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.domain.sessions.token_response import redirect
 from auth.web import cookies, forms, g
-from auth.web.context import latchkey
+from auth.web.context import Waiting, latchkey
 from auth.web.edge import for_no_other_origin
-from sql import queries
 
 # The languages, with their names for themselves.
 LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
@@ -103,7 +102,7 @@ def page(
         "form_token": forms.token_of(secret),
         "script": script,
         "client_logo": client_logo,
-        "hint": waiting and waiting.login_hint,
+        "behind": waiting,
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
@@ -116,9 +115,9 @@ def page(
     return for_no_other_origin(response)
 
 
-def waiting_behind(next_page: str) -> "queries.LockOauthRequest | None":
-    """Return the request of the application to which a page leads, or None."""
-    return next((found for ask in latchkey.lists.form_targets if (found := ask(next_page))), None)
+def waiting_behind(next_page: str) -> Waiting | None:
+    """Return the application to which a page leads, or None."""
+    return next((found for ask in latchkey.lists.waiting if (found := ask(next_page))), None)
 
 
 def next_code(wait: float | None, problem: Any) -> dict[str, Any]:
