@@ -107,6 +107,9 @@ class Worker(GeventWorker):
         sock.head = b""
         if req.version > (1, 1):  # gunicorn copies it into the status line (RFC 9110, section 2.5)
             req.version = (1, 1)
+        # Tell proxies, which would send the next user's request on a connection that is about to close.
+        if getattr(req.body.reader, "length", DRAINED) >= DRAINED:
+            req.force_close()
         try:
             super().handle_request(listener_name, req, sock, addr)
             sock.sendall(b"")  # the head of a response without a body

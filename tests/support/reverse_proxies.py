@@ -24,6 +24,8 @@ class ReverseProxy(ABC):
     The lines of docs/deployment.md admit only the networks in `operators` to the console.
     """
 
+    name: str  # of the server
+
     def __init__(
         self, directory: Path, *upstreams: str, operators: str | None = None, is_rsa: bool = False
     ) -> None:
@@ -82,6 +84,8 @@ class ReverseProxy(ABC):
 class Nginx(ReverseProxy):
     """The rate is raised, so that no test depends on the speed of the machine."""
 
+    name = "auth.example.com"
+
     def __init__(
         self,
         directory: Path,
@@ -128,6 +132,8 @@ class Nginx(ReverseProxy):
 
 
 class Caddy(ReverseProxy):
+    name = "localhost"
+
     def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
         program = find_program("caddy", "caddy", "DEPLOY/CADDYFILE IS NOT TESTED")
         self.environment = {"LATCHKEY_HOST": "localhost", "LATCHKEY_UPSTREAMS": " ".join(upstreams)}
@@ -136,11 +142,14 @@ class Caddy(ReverseProxy):
             "Caddyfile",
             {
                 "\n{\n": f"\n{{\n{options}\n",
-                "{$LATCHKEY_HOST:auth.example.com} {": f"{{$LATCHKEY_HOST}} {{\ntls {self.certificate} {self.certificate}",
+                "http://{$LATCHKEY_HOST:auth.example.com} {": "http://{$LATCHKEY_HOST} {",
+                "\n{$LATCHKEY_HOST:auth.example.com} {": f"\n{{$LATCHKEY_HOST}} {{\ntls {self.certificate} {self.certificate}",
             },
         )
         (lines,) = self._documented("caddy")
         text = text.replace("\treverse_proxy", f"{lines}\treverse_proxy", 1)
+        if len(upstreams) > 1:
+            text = text.replace("# health_", "health_")
         version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
         if re.match(r"v?2\.6\.[0-2]\b", version):
             text = text.replace("request_buffers 2MB", "buffer_requests")
