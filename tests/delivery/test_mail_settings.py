@@ -4,12 +4,10 @@ import base64
 import contextlib
 import dataclasses
 import ipaddress
-import os
 import socket
 
 import pytest
 
-from auth.core import settings
 from auth.core.settings import SettingsError
 from auth.core.settings.values import urls
 from auth.delivery.rendering import load_templates
@@ -18,7 +16,6 @@ from auth.delivery.senders.sender import ConsoleSender, TryLater
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender, hostname_for
 from auth.hooks.message_hooks import HookSender
-from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender
@@ -39,19 +36,6 @@ HOOKS = {
     "AUTH_HOOK_SEND_SMS_SECRETS": SECRET,
 }
 CONSOLE = {"AUTH_SMTP_URL": "console", "AUTH_SMS_PROVIDER": "console"}
-
-
-@pytest.fixture
-def load(monkeypatch, tmp_path):
-    clear_settings(monkeypatch)
-    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path))
-
-    def load(**variables):
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        return settings.load(os.devnull, missing_secrets="ignore")
-
-    return load
 
 
 def assert_refused_without_secrets(load, name, value):

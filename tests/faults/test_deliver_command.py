@@ -11,9 +11,10 @@ import pytest
 
 from auth.delivery.attempts import LEASE
 from tests.support.commands import run_command, start_process
+from tests.support.http_target import HttpTarget
 from tests.support.outbox import Outbox
 from tests.support.processes import free_port, wait_until
-from tests.support.smtp_server import BadMailServer, Certificate, MailServer
+from tests.support.smtp_server import BadMailServer, Certificate, MailServer, TokenMailServer
 
 pytestmark = pytest.mark.selection
 
@@ -132,6 +133,25 @@ class TestMailTestCommand:
             assert mail_test("alice@example.com", option, AUTH_SMTP_URL=server.url())[0] == 0
             assert server.subjects[1] == f"latchkey-backup.service has failed on {socket.gethostname()}"
         assert database.count("outbox") == 0
+
+    def test_mail_test_names_the_step_that_failed_with_an_access_token(self, mail_test):
+        with TokenMailServer("good") as server, HttpTarget() as issuer:
+            settings = {
+                "AUTH_SMTP_URL": server.url(credentials="no-reply@"),
+                "AUTH_SMTP_TOKEN_URL": issuer.url,
+                "AUTH_SMTP_CLIENT_ID": "c1",
+                "AUTH_SMTP_CLIENT_SECRET": "s1",
+            }
+            issuer.status, issuer.body = 401, b'{"error": "invalid_client", "error_description": "No s1"}'
+            place = issuer.url.removeprefix("http://")
+            reason = f"can't get an access token from {place}: 401 Unauthorized: invalid_client: No …"
+            assert mail_test("alice@example.com", **settings) == (1, f"Error: {NOT_SENT}: {reason}\n")
+            issuer.status, issuer.body = 200, b'{"access_token": "bad"}'
+            reason = "can't sign in to the mail server: 535 5.7.3 Authentication unsuccessful"
+            assert mail_test("alice@example.com", **settings) == (1, f"Error: {NOT_SENT}: {reason}\n")
+            issuer.body = b'{"access_token": "good"}'
+            assert mail_test("alice@example.com", **settings)[0] == 0
+            assert [shown for _, shown in server.shown] == ["bad", "bad", "good"]
 
     def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):
         with MailServer() as server:

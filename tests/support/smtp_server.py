@@ -1,5 +1,6 @@
 """Mail servers on loopback: a strict one, and one that misbehaves at a chosen stage."""
 
+import base64
 import datetime
 import ipaddress
 import socket
@@ -25,8 +26,24 @@ USER, PASSWORD = "latchkey", "s3cret/?#@%"
 ENCODED_PASSWORD = "s3cret%2F%3F%23%40%25"
 
 
+class _Controller(Controller):
+    def __init__(self, handler: "MailServer", host: str, port: int, **options: Any) -> None:
+        super().__init__(handler, hostname=host, port=port, ready_timeout=30, **options)
+
+    def factory(self) -> SMTP:
+        return SMTP(self.handler, **self.SMTP_kwargs)
+
+    def _trigger_server(self) -> None:
+        # The base class connects to the given port 0, but the system has chosen another one.
+        listening: Any = self.server
+        self.port = listening.sockets[0].getsockname()[1]
+        super()._trigger_server()
+
+
 class MailServer:
     """Accepts and records mail. `replies` overrides replies by stage (EHLO, MAIL, RCPT, DATA)."""
+
+    _controller_type = _Controller
 
     def __init__(
         self,
@@ -52,7 +69,7 @@ class MailServer:
                 "auth_required": True,
                 "auth_require_tls": bool(tls or starttls),
             }
-        self._controller = _Controller(
+        self._controller = self._controller_type(
             self, host=host, port=port, ssl_context=tls.server_context if tls else None, **options
         )
 
@@ -114,22 +131,48 @@ class MailServer:
         return f"250 2.0.0 Ok: queued as {len(self.mails)}"
 
 
-class _Controller(Controller):
-    def __init__(self, handler: MailServer, host: str, port: int, **options: Any) -> None:
-        super().__init__(handler, hostname=host, port=port, ready_timeout=30, **options)
+class _LongLines(SMTP):
+    # Of AUTH (RFC 4954, section 4).
+    line_length_limit = 12_288
 
+
+class _TokenController(_Controller):
     def factory(self) -> SMTP:
-        return SMTP(self.handler, **self.SMTP_kwargs)
+        smtp = _LongLines(self.handler, **self.SMTP_kwargs)
+        smtp.command_size_limits["AUTH"] = _LongLines.line_length_limit
+        return smtp
 
-    def _trigger_server(self) -> None:
-        # The base class connects to the given port 0, but the system has chosen another one.
-        listening: Any = self.server
-        self.port = listening.sockets[0].getsockname()[1]
-        super()._trigger_server()
+
+class TokenMailServer(MailServer):
+    """Takes access tokens by SASL XOAUTH2. `shown` has the user and token of each try.
+
+    It accepts the tokens in `accepted`; `refusals` are replies instead, for the next tries.
+    """
+
+    _controller_type = _TokenController
+
+    def __init__(self, *accepted: str, **options: Any) -> None:
+        self.accepted = set(accepted)
+        self.refusals: list[str] = []
+        self.shown: list[tuple[str, str]] = []
+        super().__init__(auth_exclude_mechanism=["LOGIN", "PLAIN"], auth_require_tls=False, **options)
+
+    async def auth_XOAUTH2(self, server: Any, args: list[str]) -> AuthResult:
+        user, token, *rest = base64.b64decode(args[1]).decode().split("\1")
+        assert rest == ["", ""]
+        token = token.removeprefix("auth=Bearer ")
+        self.shown.append((user.removeprefix("user="), token))
+        if self.refusals:
+            return AuthResult(success=False, handled=False, message=self.refusals.pop(0))
+        if token in self.accepted:
+            return AuthResult(success=True)
+        # What Google says, before it refuses.
+        assert await server.challenge_auth('{"status": "401", "schemes": "Bearer"}') == b""
+        return AuthResult(success=False, handled=False, message="535 5.7.3 Authentication unsuccessful")
 
 
 class BadMailServer:
-    """Misbehaves at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
+    """Misbehaves at a stage: GREETING, EHLO, AUTH, MAIL, RCPT, DATA, or END, after the mail was sent.
 
     `close` closes the connection, `hang` is silent, `drip` sends a byte now and then without end (`drip tls`:
     inside a TLS record); `wait` continues when `released` is set.
@@ -210,7 +253,7 @@ class BadMailServer:
             elif verb == "QUIT":
                 return
             else:
-                going_on = say(verb, "250 yes")
+                going_on = say(verb, "250-yes\r\n250 AUTH XOAUTH2" if verb == "EHLO" else "250 yes")
 
     def _misbehave(self, connection: socket.socket) -> None:
         if self._behaviour == "close":
@@ -268,8 +311,8 @@ class Certificate:
         sockets.tls.cache_clear()
 
 
-def sender(url: str, **timeouts: float):
+def sender(url: str, tokens: Any = None, **timeouts: float):
     """Return a sender for the mail server at a URL."""
     from auth.delivery.senders.smtp import SmtpSender
 
-    return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", **timeouts)
+    return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", tokens, **timeouts)

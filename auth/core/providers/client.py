@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -23,14 +22,13 @@ from auth.core.logs import ThrottledLog
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.redirects import origin
 from auth.core.net.sockets import Deadline
-from auth.core.providers import ProviderError, ProviderUnavailable
+from auth.core.providers import ProviderError, ProviderUnavailable, said
 from auth.core.providers.id_tokens import IdTokens, is_date
 from auth.core.settings.presets import GENERIC, PRESETS, Preset
 from auth.core.settings.providers import ProviderSettings
 
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
-_LONG_WORD = re.compile(r"[^\s\"',;:()]{33,}")
 _LONGEST_URL = 1000
 # Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
@@ -271,15 +269,6 @@ def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
     own = {origin(url) for key in _ADDRESSES if (url := getattr(settings, key))}
     return bool(hosts) and own <= hosts
-
-
-def said(error: object, description: object, *secrets: str) -> str:
-    """Return what a provider says of an error, without secrets, which it may repeat."""
-    text = ": ".join(part for part in (error, description) if part and isinstance(part, str))
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "…")
-    # Neither control characters, nor what may be a code or token.
-    return _LONG_WORD.sub("…", "".join(char if char.isprintable() else " " for char in text))[:_LONGEST_NAME]
 
 
 def _find(value: Any, path: str) -> Any:

@@ -10,7 +10,8 @@ from auth.core.settings.values import urls
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders.sender import ConsoleSender, Sender
 from auth.delivery.senders.sms import TwilioSender
-from auth.delivery.senders.smtp import SmtpSender, hostname_for
+from auth.delivery.senders.smtp import REPLY_TIMEOUT, SmtpSender, hostname_for
+from auth.delivery.senders.smtp_tokens import SmtpTokens
 from sql import Database
 
 
@@ -49,7 +50,17 @@ def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
     """Return the sender of AUTH_SMTP_URL."""
     server, sender = urls.smtp_server(settings.smtp_url or ""), mail_from(settings)
     hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
-    return SmtpSender(server, sender, hostname, **timeouts)
+    tokens = None
+    if settings.smtp_token_url:
+        tokens = SmtpTokens(
+            settings.smtp_token_url,
+            settings.smtp_client_id,
+            settings.smtp_client_secret,
+            settings.smtp_client_key,
+            settings.smtp_scope,
+            timeouts.get("reply_timeout", REPLY_TIMEOUT),
+        )
+    return SmtpSender(server, sender, hostname, tokens, **timeouts)
 
 
 def mail_from(settings: Settings) -> Address:

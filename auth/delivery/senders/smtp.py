@@ -1,5 +1,7 @@
 """Mail by SMTP (RFC 5321)."""
 
+import base64
+import binascii
 import contextlib
 import email.policy
 import ipaddress
@@ -16,7 +18,8 @@ from email.utils import format_datetime
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import Deadline, tls, why
 from auth.core.settings.values.urls import SmtpServer
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.delivery.senders.smtp_tokens import SmtpTokens
 
 # Seconds. The reply timeout applies to connecting too.
 REPLY_TIMEOUT = 10
@@ -36,6 +39,7 @@ class SmtpSender(Sender):
     server: SmtpServer
     mail_from: Address
     hostname: str
+    tokens: SmtpTokens | None = None
     reply_timeout: float = REPLY_TIMEOUT
     message_timeout: float = MESSAGE_TIMEOUT
 
@@ -45,11 +49,10 @@ class SmtpSender(Sender):
 
     def send(self, recipient: str, message: Message) -> str:
         mail = compose(self.mail_from, recipient, message)
-        with Deadline(self.message_timeout) as deadline:
-            with _explained("can't connect to the mail server", deadline, is_down=True):
-                connection = self._reuse() or _Connection(self.server, self.hostname, self.reply_timeout)
+        with Deadline(self.message_timeout):
+            connection = self._reuse() or self._connect()
             try:
-                with _explained("lost the mail server", deadline, is_down=False):
+                with _explained("lost the mail server", is_down=False):
                     reply = connection.deliver(self.mail_from.addr_spec, recipient, mail)
             except BaseException:
                 connection.close()
@@ -60,12 +63,9 @@ class SmtpSender(Sender):
         return message.masked(f"{self.server.host}: {reply}")
 
     def check(self) -> None:
-        """Connect, log in, and ask whether the server accepts our sender. Raises `TryLater`."""
-        with (
-            Deadline(self.message_timeout) as deadline,
-            _explained("can't connect to the mail server", deadline, is_down=True),
-        ):
-            connection = _Connection(self.server, self.hostname, self.reply_timeout)
+        """Connect, sign in, and ask whether the server accepts our sender. Raises `TryLater`."""
+        with Deadline(self.message_timeout), _explained("lost the mail server", is_down=True):
+            connection = self._connect()
             try:
                 connection.begin(self.mail_from.addr_spec)
             finally:
@@ -82,6 +82,22 @@ class SmtpSender(Sender):
     def close(self) -> None:
         self.close_idle(0)
 
+    def _connect(self) -> "_Connection":
+        """Connect and sign in, once more if the server refuses the access token, which may have been revoked.
+
+        Raises `TryLater`.
+        """
+        refused = ""
+        while True:
+            token = self.tokens.get(refused) if self.tokens else ""
+            try:
+                with _explained("can't connect to the mail server", is_down=True):
+                    return _Connection(self.server, self.hostname, self.reply_timeout, token)
+            except _TokenRefused:
+                if refused:
+                    raise
+                refused = token
+
     def _reuse(self) -> "_Connection | None":
         while True:
             with self._lock:
@@ -93,16 +109,23 @@ class SmtpSender(Sender):
             connection.leave()
 
 
+class _TokenRefused(TryLater):
+    """The server refuses the access token."""
+
+
 class _Connection(smtplib.SMTP):
     sock: socket.socket
 
-    def __init__(self, server: SmtpServer, hostname: str, timeout: float) -> None:
+    def __init__(self, server: SmtpServer, hostname: str, timeout: float, token: str = "") -> None:
         self._server = server
         self.sent = 0
         self.idle_since = 0.0
         super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
         try:
-            self._prepare()
+            self._encrypt()
+            if server.user:
+                with _explained("can't sign in to the mail server", is_down=True):
+                    self._sign_in(token)
         except BaseException:
             self.close()
             raise
@@ -159,28 +182,48 @@ class _Connection(smtplib.SMTP):
             return tls().wrap_socket(connection, server_hostname=host)
         return connection
 
-    def _prepare(self) -> None:
+    def _encrypt(self) -> None:
         server = self._server
         self.ehlo_or_helo_if_needed()
-        is_encrypted = server.implicit_tls
-        if not is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
-            code, reply = self.starttls(context=tls())
+        self.is_encrypted = server.implicit_tls
+        if not self.is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
+            with _explained("STARTTLS fails", is_down=True):
+                code, reply = self.starttls(context=tls())
             if code != 220:
                 raise TryLater(_said("STARTTLS", code, reply), is_down=True)
             self.ehlo()
-            is_encrypted = True
-        if server.starttls == "required" and not is_encrypted:
+            self.is_encrypted = True
+        if server.starttls == "required" and not self.is_encrypted:
             raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
+
+    def _sign_in(self, token: str) -> None:
+        """Sign in with an access token (SASL XOAUTH2), or without one with the password of the URL."""
+        server = self._server
         # An attacker on the path can hide STARTTLS to get the password.
-        is_private = is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])
-        if server.user and not is_private:
+        if not (self.is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])):
             raise TryLater(
                 "the mail server offers no STARTTLS; to send the password without it, add"
                 " ?starttls=never to AUTH_SMTP_URL",
                 is_down=True,
             )
-        if server.user:
-            self.login(server.user, server.password)
+        shown = f"user={server.user}\1auth=Bearer {token}\1\1"
+        try:
+            if not token:
+                self.login(server.user, server.password)
+            elif "XOAUTH2" in self.esmtp_features.get("auth", "").split():
+                # The server may say more of a failure first, and refuses after an empty line.
+                self.auth("XOAUTH2", lambda challenge=None: shown if challenge is None else "")
+            else:
+                raise TryLater("the mail server offers no XOAUTH2", is_down=True)
+        except smtplib.SMTPAuthenticationError as error:
+            secrets = token or server.password, base64.b64encode(shown.encode()).decode()
+            reply = one_line(_said("", error.smtp_code, error.smtp_error), *secrets)
+            kind = _TokenRefused if token and error.smtp_code == 535 else TryLater
+            raise kind(f"can't sign in to the mail server: {reply}", is_down=True) from None
+        except binascii.Error:
+            raise TryLater(
+                "can't sign in to the mail server: its challenge is malformed", is_down=True
+            ) from None
 
 
 def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
@@ -212,7 +255,8 @@ def hostname_for(host: str) -> str:
 
 
 @contextlib.contextmanager
-def _explained(problem: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
+def _explained(problem: str, *, is_down: bool) -> Iterator[None]:
+    deadline = Deadline.current.get()
     try:
         yield
     except (smtplib.SMTPException, OSError, UnicodeError) as error:

@@ -26,17 +26,22 @@ def _server(context: Context) -> Failure | None:
     try:
         sender.check()
     except TryLater as error:
-        return Failure(f"The mail server cannot be used: {error}.", _remedy(str(error), example))
+        remedy = _remedy(str(error), example, has_tokens=sender.tokens is not None)
+        return Failure(f"The mail server cannot be used: {error}.", remedy)
     return None
 
 
-def _remedy(reason: str, example: str) -> str:
+def _remedy(reason: str, example: str, *, has_tokens: bool) -> str:
+    if reason.startswith("can't get an access token"):
+        return "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see docs/messages.md"
     if "MAIL FROM" in reason:
         return "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from"
-    if "STARTTLS" in reason:
-        return "AUTH_SMTP_URL=smtps://user:password@host:465, or the port on which the server offers STARTTLS"
     if "TLS:" in reason:
         return "AUTH_SMTP_URL with the host name of the server's certificate"
+    if "STARTTLS" in reason:
+        return "AUTH_SMTP_URL=smtps://user:password@host:465, or the port on which the server offers STARTTLS"
+    if has_tokens and reason.startswith("can't sign in"):
+        return "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
     if any(code in reason for code in ("535", "534", "530", "authentication")):
         return f"{example} with the right user and password, percent-encoded"
     return f"{example} with the host and port of the server"

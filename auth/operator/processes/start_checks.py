@@ -6,15 +6,22 @@ from limits.storage import storage_from_string
 
 from auth.core.settings import Settings, SettingsError
 from auth.core.settings.brand import read_logo
+from auth.core.settings.values import validators
 from auth.delivery.rendering import load_templates
+from auth.delivery.senders.smtp_tokens import read_client_key
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds
 
 
 def check_files(settings: Settings) -> None:
-    """Raises `SettingsError` if the mail templates or a logo cannot be used."""
+    """Raises `SettingsError` if the mail templates, a logo or a key cannot be used."""
     load_templates(settings)
+    if settings.smtp_client_key:
+        try:
+            read_client_key(settings.smtp_client_key)
+        except ValueError as error:
+            raise SettingsError(f"AUTH_SMTP_CLIENT_KEY: {validators.sentence(error)}") from None
     try:
         for setting, logo in settings.logos.items():
             read_logo(setting, logo)

@@ -35,7 +35,15 @@ from tests.support.http_target import HttpTarget
 from tests.support.openid import insert_client
 from tests.support.processes import CHECKOUT, free_port
 from tests.support.reverse_proxy import ReverseProxy
-from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer
+from tests.support.smtp_server import (
+    ENCODED_PASSWORD,
+    PASSWORD,
+    USER,
+    BadMailServer,
+    Certificate,
+    MailServer,
+    TokenMailServer,
+)
 
 PUBLIC = {"base_url": "https://auth.example.com", "site_url": "https://auth.example.com"}
 DOMAIN = {
@@ -476,6 +484,25 @@ class TestMail:
             assert look_at(server.url(credentials=f"{USER}:{ENCODED_PASSWORD}@")) is None
             setting = look_at(server.url(credentials=f"{USER}:wrong@"))
         assert "with the right user and password" in setting
+
+    def test_refused_access_token_and_token_server_that_refuses_the_client(self, look):
+        with TokenMailServer("good") as server, HttpTarget() as issuer:
+            changes = {
+                "smtp_url": server.url(credentials="no-reply@"),
+                "mail_from": MAIL["mail_from"],
+                "smtp_token_url": issuer.url,
+                "smtp_client_id": "c1",
+                "smtp_client_secret": "s1",
+            }
+            issuer.body = b'{"access_token": "good"}'
+            assert look("mail-server", **changes) is None
+            issuer.body = b'{"access_token": "bad"}'
+            assert "SMTP.SendAsApp" in look("mail-server", **changes)
+            issuer.status, issuer.body = (
+                401,
+                b'{"error": "invalid_client", "error_description": "535 TLS: x"}',
+            )
+            assert look("mail-server", **changes).startswith("AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_")
 
     def test_missing_starttls_and_refused_sender(self, look_at):
         with MailServer() as server:

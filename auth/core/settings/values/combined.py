@@ -1,12 +1,12 @@
 """Settings together: defaults that depend on others, and values that exclude each other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback
 from auth.core.settings import relying_party
-from auth.core.settings.values import hooks, validators
+from auth.core.settings.values import hooks, urls, validators
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
@@ -46,6 +46,7 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
         for name in hooks.NAMES
         if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
     ]
+    found += _contradictions_of_smtp(values)
     if values["jwt_keys"] and not values["jwt_secret"]:
         try:
             validators.signing_jwk_set(values["jwt_keys"])
@@ -63,3 +64,26 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
     if values["dev_inbox"] and not is_local(values):
         found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")
     return found
+
+
+def _contradictions_of_smtp(values: Mapping[str, Any]) -> Iterator[str]:
+    url, secret, key = values["smtp_url"], values["smtp_client_secret"], values["smtp_client_key"]
+    server = None if url in (None, urls.CONSOLE) else urls.smtp_server(url)
+    if not values["smtp_token_url"]:
+        if server and server.user and not server.password:
+            yield "AUTH_SMTP_URL: Must have both a user and a password, unless AUTH_SMTP_TOKEN_URL is set."
+        for field in ("smtp_client_id", "smtp_client_secret", "smtp_client_key", "smtp_scope"):
+            if values[field]:
+                yield f"AUTH_{field.upper()}: Must not be set without AUTH_SMTP_TOKEN_URL."
+        return
+    if not server or not server.user or server.password:
+        yield (
+            "AUTH_SMTP_URL: Must be a mail server with a user and without a password when AUTH_SMTP_TOKEN_URL"
+            " is set, such as smtp://no-reply%40example.com@smtp.office365.com."
+        )
+    if not values["smtp_client_id"]:
+        yield "AUTH_SMTP_CLIENT_ID: Must be set when AUTH_SMTP_TOKEN_URL is set."
+    if secret and key:
+        yield "AUTH_SMTP_CLIENT_KEY: Must not be set with AUTH_SMTP_CLIENT_SECRET."
+    if not secret and not key:
+        yield "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is set, or AUTH_SMTP_CLIENT_KEY."

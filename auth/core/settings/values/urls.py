@@ -48,8 +48,8 @@ def smtp_server(url: str) -> SmtpServer:
     if not is_known or (parts.scheme == "smtps" and parts.query):
         raise ValueError("must have no option except ?starttls=required or ?starttls=never, for smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    if bool(user) != bool(password):
-        raise ValueError("must have both a user and a password, or neither")
+    if password and not user:
+        raise ValueError("must have a user if it has a password")
     if not re.fullmatch(r"[ -~]*", user + password):
         raise ValueError("must have a user and password in printable ASCII")
     is_implicit = parts.scheme == "smtps"

@@ -16,6 +16,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core import addresses
 from auth.core.net import redirects
+from auth.core.net.networks import is_loopback
 from auth.core.settings.values import urls
 from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.access_tokens import SECOND_STEP
@@ -128,6 +129,12 @@ def postgres_url(value: str) -> None:
         raise ValueError(
             f"{example}; percent-encode special characters in the password: %40 for @, %2F for /"
         )
+
+
+def https_url(value: str) -> None:
+    parts = urls.split_http_url(urls.http_url(value), "must be an https URL")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("must be an https URL, unless it is on this machine")
 
 
 def public_url(value: str) -> None:

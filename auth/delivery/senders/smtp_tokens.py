@@ -1,0 +1,129 @@
+"""Access tokens for SMTP, by the client credentials grant (RFC 6749, section 4.4)."""
+
+import base64
+import json
+import re
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from auth.core import promises
+from auth.core.providers import said
+from auth.delivery.senders import http_post
+from auth.delivery.senders.sender import TryLater
+
+_MARGIN = 60  # seconds before its end from which a token is not used
+_ASSERTION_LIFETIME = 240
+_ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+# In base64, it fits into a line of AUTH (RFC 4954, section 4).
+_TOKEN = re.compile(r"[!-~]{1,8192}")
+
+
+@dataclass(eq=False, repr=False)
+class SmtpTokens:
+    """The access token that the threads of a sender share. No repr: it would show secrets."""
+
+    url: str
+    client_id: str
+    client_secret: str
+    client_key: Path | None
+    scope: str
+    timeout: float = promises.HTTP_TIMEOUT
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._token = ""
+        self._good_until = 0.0
+
+    def get(self, refused: str = "") -> str:
+        """Return a token, but not the one that the mail server has refused. Raises `TryLater`."""
+        with self._lock:
+            asked_at = time.monotonic()
+            if self._token == refused or asked_at >= self._good_until:
+                self._token = ""
+                self._token, lifetime = self._fetch()
+                self._good_until = asked_at + lifetime - _MARGIN
+            return self._token
+
+    def _fetch(self) -> tuple[str, int]:
+        """Return a new token and its lifetime in seconds."""
+        form = {"grant_type": "client_credentials", "client_id": self.client_id}
+        form |= {"scope": self.scope} if self.scope else {}
+        try:
+            proof = self._assertion() if self.client_key else {"client_secret": self.client_secret}
+            options: dict[str, Any] = {"timeout": self.timeout, "answers": True}
+            response = http_post.post(self.url, urlencode(form | proof).encode(), _HEADERS, **options)
+        except TryLater as failure:
+            raise self._failure(failure.reason) from failure
+        except ValueError as error:
+            raise self._failure(f"AUTH_SMTP_CLIENT_KEY {error}") from None
+        answer = _json_object(response.body)
+        token, lifetime = answer.get("access_token"), str(answer.get("expires_in"))
+        if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
+            # Without a lifetime, each connection fetches a token. Some servers send digits as text.
+            return token, int(lifetime) if re.fullmatch(r"[0-9]{1,9}", lifetime) else 0
+        reason = said(answer.get("error"), answer.get("error_description"), *proof.values())
+        if response.status == 200:
+            reason = reason or "the answer has no access_token that can be used"
+        text = f"{response.status_line}: {reason}" if reason else response.status_line
+        raise self._failure(text, response.seconds)
+
+    def _failure(self, reason: str, seconds: float = 0.0) -> TryLater:
+        place = urlsplit(self.url).netloc
+        return TryLater(f"can't get an access token from {place}: {reason}", seconds=seconds, is_down=True)
+
+    def _assertion(self) -> dict[str, str]:
+        """Return the proof of `private_key_jwt` (RFC 7523, section 2.2). Raises `ValueError`."""
+        from joserfc import jwk, jwt
+
+        key, certificate = read_client_key(self.client_key)
+        header = {"alg": "RS256"}
+        if certificate:
+            # By which Microsoft finds the key.
+            thumbprint = base64.urlsafe_b64encode(certificate.fingerprint(hashes.SHA256()))
+            header = {"alg": "PS256", "x5t#S256": thumbprint.decode().rstrip("=")}
+        now = int(time.time())
+        claims = {"iss": self.client_id, "sub": self.client_id, "aud": self.url, "jti": str(uuid.uuid4())}
+        times = {"iat": now, "nbf": now, "exp": now + _ASSERTION_LIFETIME}
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(pem), algorithms=[header["alg"]])
+        return {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": signed}
+
+
+def read_client_key(path: Path | None) -> tuple[RSAPrivateKey, x509.Certificate | None]:
+    """Return the key of a client and its certificate, if the file has one. Raises `ValueError`."""
+    problem = "must be the path of a PEM file with an RSA private key without a passphrase"
+    try:
+        pem = path.read_bytes() if path else b""
+        key = serialization.load_pem_private_key(pem, None)
+        certificate = x509.load_pem_x509_certificate(pem) if b"BEGIN CERTIFICATE" in pem else None
+    except OSError as error:
+        raise ValueError(f"{problem} ({error.strerror})") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError(problem) from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError(problem)
+    if certificate and certificate.public_key() != key.public_key():
+        raise ValueError(f"{problem}, and the certificate of this key")
+    return key, certificate
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    """Return a JSON object, or an empty one for anything else and for a body that was cut off."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) and len(body) <= http_post.MOST_BYTES else {}
