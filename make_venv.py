@@ -32,7 +32,7 @@ def problem():
     if system[0] == "Linux":
         try:
             _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
-        except ValueError:  # of musl
+        except (OSError, ValueError):  # of musl
             return (
                 "Latchkey needs Linux with glibc, which this one lacks (Alpine has musl)."
                 " Use another distribution, such as Debian."

@@ -22,8 +22,8 @@ machine = json.loads(sys.argv.pop())
 sys.version_info = (*machine["python"], 0, "final", 0)
 platform.system, platform.machine = lambda: machine["system"], lambda: machine["machine"]
 def confstr(name):
-    if machine["libc"] is None:
-        raise ValueError("unrecognized configuration name")
+    if machine["libc"] is None:  # musl: Python knows the name, and confstr does not
+        raise OSError(22, "Invalid argument")
     return machine["libc"]
 os.confstr = confstr
 runpy.run_path("make_venv.py", run_name="__main__")
