@@ -6,6 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth import __version__
 from auth.core.net import probes
+from auth.core.settings import served
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.values.combined import PASSWORD_CLASSES
 from auth.core.tokens.one_time import hash_token
@@ -18,6 +19,7 @@ from sql import queries
 
 _LONGEST_FORWARDED = 1000
 _STUCK = "No password hash has finished for 20 seconds; restart the service"
+_NOT_DELIVERING = "The delivery process ends again and again, and sends nothing; see the log of the service"
 
 blueprint = Blueprint("service", __name__)
 _health = HealthCheck()
@@ -36,6 +38,7 @@ def health() -> Response:
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     trouble = health_of_requests() or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
+    trouble = trouble or (_NOT_DELIVERING if served.delivery_fails[0] else None)
     is_healthy = _health.is_healthy(latchkey.db)
     if is_healthy and (trouble is None or "strict" not in request.args):
         return jsonify(body | ({"status": "degraded", "msg": trouble} if trouble else {"status": "healthy"}))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from auth import __version__
+from auth.core.settings import served
 from auth.web import health
 from tests.support.answers import A_TIMESTAMP, assert_ok
 from tests.support.tables import Rows
@@ -70,3 +71,18 @@ def test_health_does_not_change_after_a_failure_that_other_requests_do_not_share
 def age_of_troubles(seconds: float) -> None:
     times = [at - seconds for (at,) in struct.iter_unpack("d", health.seen)]
     health.seen[:] = struct.pack(f"{len(times)}d", *times)
+
+
+@pytest.fixture
+def failing_delivery() -> Iterator[None]:
+    served.delivery_fails[0] = True
+    yield
+    served.delivery_fails[0] = False
+
+
+@pytest.mark.usefixtures("failing_delivery")
+def test_health_is_degraded_while_the_delivery_process_ends_again_and_again(client):
+    msg = "The delivery process ends again and again, and sends nothing; see the log of the service"
+    assert_ok(client.get("/health"), HEALTHY | {"status": "degraded", "msg": msg})
+    strict = client.get("/health?strict")
+    assert (strict.status_code, strict.json["status"], strict.json["msg"]) == (503, "unhealthy", msg)

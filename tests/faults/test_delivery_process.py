@@ -14,6 +14,7 @@ from typing import ClassVar
 import httpx
 import pytest
 
+from auth.core.settings import served
 from auth.core.settings.state import METRICS_SLOT
 from auth.operator.processes.delivery_process import DeliveryProcess
 from tests.support.outbox import Outbox
@@ -176,14 +177,23 @@ def test_process_that_dies_or_cannot_be_started_is_tried_again_after_ever_longer
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
     delivery = DeliveryProcess(print)
     delivery.start()
+    failing = []
     for _ in range(60):
         clock[0] += 1
         delivery.watch()
+        failing.append(served.delivery_fails[0])
 
+    # From the second end on.
+    assert failing == [False] * 2 + [True] * 58
     assert DiesAtOnce.started == [0, 2, 5, 10, 19, 30, 41, 52]
     lines = capsys.readouterr().out.splitlines()
     assert lines.pop(1) == "Can't start the delivery process: Resource temporarily unavailable."
     assert len(lines) == 8
+
+    monkeypatch.setattr(DiesAtOnce, "poll", lambda _self: None)
+    clock[0] += 11
+    delivery.watch()
+    assert not served.delivery_fails[0]
 
 
 def test_process_that_replaces_one_at_work_counts_in_another_slot(monkeypatch):

@@ -1,7 +1,9 @@
-"""The settings and the inbox key of the gunicorn master, which its workers inherit.
+"""The settings and the inbox key of the gunicorn master, which its workers inherit, and what it tells them.
 
 A worker that is replaced gets the keys that its siblings have, whatever the files contain by then.
 """
+
+import mmap
 
 from auth.core.settings import Settings
 
@@ -9,3 +11,5 @@ from auth.core.settings import Settings
 current: Settings | None = None
 # Opens the development inbox. New at each start, and kept at a reload; empty in other processes.
 inbox_key = ""
+# 1 while the delivery process ends again and again. The master writes it, in memory that its forks share.
+delivery_fails = mmap.mmap(-1, 1)

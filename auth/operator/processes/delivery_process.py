@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from auth.core.settings import served
 from auth.core.settings.state import METRICS_SLOT
 from auth.operator.processes.embedded_postgres import signal_when_parent_dies
 
@@ -52,12 +53,15 @@ class DeliveryProcess:
 
     def watch(self) -> None:
         """Restart the process if it has died, with backoff. To be called every second."""
-        if not self._is_wanted or (self._process and self._process.poll() is None):
-            return
         now = time.monotonic()
+        has_lasted = now - self._started_at > _LONGEST_PAUSE
+        if not self._is_wanted or (self._process and self._process.poll() is None):
+            if has_lasted:
+                served.delivery_fails[0] = False
+            return
         if self._restart_at is None:
-            has_lasted = now - self._started_at > _LONGEST_PAUSE
             self._pause = _FIRST_PAUSE if has_lasted else min(self._pause * 2, _LONGEST_PAUSE)
+            served.delivery_fails[0] = self._pause > _FIRST_PAUSE
             self._restart_at = now + self._pause
             self._say(f"The delivery process died. Restarting it in {self._pause:.0f} s.")
         elif now >= self._restart_at:
