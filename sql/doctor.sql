@@ -1,7 +1,5 @@
 -- name: select_server() -> row (address?)
-SELECT current_setting('server_version_num')::integer AS version,
-       current_setting('server_version') AS version_text,
-       current_setting('server_encoding') AS encoding,
+SELECT current_setting('server_encoding') AS encoding,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        least(current_setting('max_connections')::integer
                - current_setting('superuser_reserved_connections')::integer,

@@ -37,6 +37,7 @@ from psycopg2.extensions import (
 )
 from psycopg2.extensions import connection as PlainConnection
 
+LEAST_VERSION = 14
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
 # that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
 DEADLINE = 2.4
@@ -76,8 +77,13 @@ _served_last: dict[str, str] = {}
 
 def reason(error: psycopg2.Error) -> str:
     """Return the message of an error, which may have several lines, as sentences on one line."""
+    if isinstance(error, psycopg2.InterfaceError) and isinstance(error.__context__, psycopg2.Error):
+        error = error.__context__  # after which a rollback found the connection closed
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    return " ".join(line if line.endswith((".", "?", ":")) else f"{line}." for line in lines)
+    text = " ".join(line if line.endswith((".", "?", ":")) else f"{line}." for line in lines)
+    if "statement pooling mode" in text:
+        return "PgBouncer pools statements: set its pool_mode = transaction, and AUTH_DB_PREPARE=false"
+    return text
 
 
 class Connection(PlainConnection):
@@ -135,6 +141,11 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
             if not hosts:
                 raise _naming(host, error) from None
         else:
+            if (version := connection.server_version // 10_000) < LEAST_VERSION:
+                connection.close()
+                raise psycopg2.OperationalError(
+                    f"it is Postgres {version}, but must be Postgres {LEAST_VERSION} or later"
+                )
             connection.deadline = deadline
             # psycopg2's BEGIN says so; in autocommit, it is in `_SESSION`.
             connection.isolation_level = ISOLATION_LEVEL_READ_COMMITTED

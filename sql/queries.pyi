@@ -496,8 +496,6 @@ def select_bulk_act(on: Runner, /, *, id: str | None, user_id: str | None) -> Se
 def advance_bulk_act(on: Runner, /, *, id: str | None, position: int | None, refusal: Any | None) -> int: ...
 
 class SelectServer(NamedTuple):
-    version: int
-    version_text: str
     encoding: str
     is_read_only: bool
     connections: int

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import psycopg2
-from psycopg2.errors import DeadlockDetected, LockNotAvailable
+from psycopg2.errors import DeadlockDetected, InsufficientPrivilege, InvalidSchemaName, LockNotAvailable
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
@@ -100,6 +100,10 @@ def _take_step(cursor: Cursor, begin: str = "") -> str | None:
         return None
     try:
         _run(cursor, steps[0])
+    except (InsufficientPrivilege, InvalidSchemaName) as error:
+        grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {cursor.connection.info.user}"
+        problem = f"{error.diag.message_primary}; let the owner of the database run: {grant}"
+        raise psycopg2.ProgrammingError(f"{steps[0]}: {problem}") from error
     except psycopg2.Error as error:
         kind = type(error) if isinstance(error, _LOCKED) else psycopg2.ProgrammingError
         raise kind(f"{steps[0]}: {error}") from error

@@ -60,9 +60,9 @@ def url_of_both(one: Postgres, two: Postgres) -> str:
 
 
 class PgBouncer:
-    """PgBouncer with transaction pooling in front of a deployment's Postgres, inside the context."""
+    """PgBouncer in front of a deployment's Postgres, inside the context."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, pool_mode: str = "transaction") -> None:
         program = find_program("pgbouncer", "pgbouncer", "NOTHING IS TESTED BEHIND PGBOUNCER")
         socket_dir = Path(parse_dsn(deployment.postgres.url)["host"])
         self._port = port = free_port()
@@ -70,7 +70,7 @@ class PgBouncer:
         self._file = deployment.state_dir.parent / "pgbouncer.ini"
         self._file.write_text(
             f"[databases]\n* = host={socket_dir} port=5432 user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
-            "auth_type = any\npool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"
+            f"auth_type = any\npool_mode = {pool_mode}\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"
         )
         # PgBouncer refuses to run as root, and must be able to open the socket.
         owner = pwd.getpwuid(socket_dir.stat().st_uid).pw_name

@@ -66,7 +66,7 @@ def everything_in(directory: Path) -> dict[str, object]:
     return {
         path.name: (path.stat().st_mode, path.is_file() and path.read_bytes())
         for path in [directory, *directory.iterdir()]
-        if not path.name.startswith(("postgres", "start_error"))
+        if not path.name.startswith(("postgres", "start_error", "lock"))
     }
 
 
@@ -266,15 +266,14 @@ class TestStart:
         new_state_dir.mkdir()
         with Service(new_state_dir, **either, **OTHERS) as first:
             before = everything_in(new_state_dir)
-            line = (
-                f"{new_state_dir} is in use by a running service; set AUTH_STATE_DIR to another directory\n"
-            )
+            in_use = f"{new_state_dir} is in use by a running service, process {first.process.pid}"
+            line = f"{in_use}. Stop it before you start another.\n"
             assert Service(new_state_dir).refuses_to_start() == (2, line)
             assert everything_in(new_state_dir) == before
             assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in either)
             changed = either | {"AUTH_STATE_DIR": str(new_state_dir)}
             done = run_with_settings(changed, "keys", "accept", "--new")
-            line = f"{new_state_dir} is in use by a running service. Stop the service on all nodes first."
+            line = f"{in_use}. Stop the service on all nodes first."
             assert (done.exit_code, line in done.output) == (1, True)
             assert everything_in(new_state_dir) == before
             assert first.get("/health")[0] == 200

@@ -10,7 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.support.processes import (
     GUNICORN,
     Service,
     UnfinishedRequest,
+    children_of,
     free_port,
     processes_of,
     python_for,
@@ -155,6 +156,44 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
         service.wait_until_healthy()
 
 
+# Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, and nohup closes
+# what is: descriptor 8 stands for the shell that would keep the terminal open.
+IN_TERMINAL = """
+import os, pty, sys
+os.dup2(2, 9)
+pty.spawn(["sh", "-c", 'exec "$@" >&9 2>&9 8<>/dev/tty', *sys.argv])
+"""
+
+
+@pytest.fixture
+def in_terminal(state_dir) -> Iterator[Callable[..., Service]]:
+    """Make a service in a terminal, which is closed when its process is killed."""
+    yield lambda *start: Service(
+        state_dir, command=[sys.executable, "-c", IN_TERMINAL, *start, sys.executable, *GUNICORN]
+    )
+    for pid in processes_of(state_dir):
+        send(pid, signal.SIGKILL)
+
+
+def test_signal_reloads_a_service_in_a_terminal_and_ends_it_once_that_is_closed(in_terminal, state_dir):
+    with in_terminal() as service:
+        before = both_workers_of(service)
+        (master,) = children_of(service.process.pid)
+        os.kill(master, signal.SIGHUP)
+        wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+        service.process.kill()
+        wait_until(lambda: none_left(state_dir))
+        assert service.said()[-1] == "Stopped."
+
+
+def test_service_started_by_nohup_outlives_its_terminal(in_terminal):
+    with in_terminal("nohup") as service:
+        before = both_workers_of(service)
+        service.process.kill()
+        wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+        assert service.get("/health")[0] == 200
+
+
 def test_workers_share_no_socket_but_the_one_that_listens(running):
     one, other = (sockets_of(pid) for pid in both_workers_of(running))
     master = sockets_of(running.process.pid)
@@ -183,8 +222,13 @@ def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
     [
         ({"AUTH_WORKERS": "many"}, 1, "AUTH_WORKERS: Must be a whole number from 1 to 256."),
         ({"AUTH_STATE_DIR": "/dev/null"}, 1, "AUTH_STATE_DIR: /dev/null cannot be used"),
-        ({"AUTH_STATE_DIR": "{running}"}, 2, "{running} is in use by a running service"),
-        ({"AUTH_BIND": "192.0.2.1"}, 1, "Can't listen on 192.0.2.1"),
+        (
+            {"AUTH_STATE_DIR": "{running}"},
+            2,
+            "{running} is in use by a running service, process {pid}. Stop it",
+        ),
+        ({"AUTH_BIND": "192.0.2.1"}, 1, "AUTH_BIND: 192.0.2.1 is not an address of this machine."),
+        ({"AUTH_BIND": "no.such.name"}, 1, "AUTH_BIND: no.such.name is not an address of this machine."),
     ],
 )
 def test_failed_start_is_an_event_where_the_log_is_json(running, state_dir, changes, status, reason):
@@ -193,7 +237,7 @@ def test_failed_start_is_an_event_where_the_log_is_json(running, state_dir, chan
     assert service.refuses_to_start()[0] == status
     event = json.loads(service.log().splitlines()[-1])
     assert (event.keys(), event["level"]) == ({"event", "level", "timestamp"}, "error")
-    assert event["event"].startswith(reason.format(running=running.state_dir))
+    assert event["event"].startswith(reason.format(running=running.state_dir, pid=running.process.pid))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The pool of connections to Postgres, and the timeouts of its connections."""
 
+import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -46,6 +47,13 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
     where = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
     assert str(raised.value).startswith(where)
     assert "topsecret" not in str(raised.value)
+
+
+def test_postgres_that_is_too_old_is_refused_with_its_version(database_url, monkeypatch):
+    monkeypatch.setattr("sql.pool.LEAST_VERSION", 99)
+    with pytest.raises(psycopg2.OperationalError) as raised:
+        connect(database_url)
+    assert re.fullmatch("it is Postgres 1[4-9], but must be Postgres 99 or later", str(raised.value))
 
 
 @pytest.fixture

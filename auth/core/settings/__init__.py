@@ -45,7 +45,7 @@ class Settings:
     origins: Mapping[str, str] = dataclasses.field(compare=False)
     database_url: str = kinds.shown_as(kinds.database, kinds.text("", validators.postgres_url))
     port: int = kinds.number(8000, 1, 65_535)
-    bind: str = kinds.text("127.0.0.1")
+    bind: str = kinds.parsed(validators.bind, "127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)
     state_dir: Path = kinds.path("var")
     base_url: str = kinds.text("", validators.public_url)

@@ -45,11 +45,24 @@ def lock(directory: Path, *, shared: bool = False) -> int:
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
+        holder = _holder(descriptor)
         os.close(descriptor)
-        raise InUseError(
-            f"{directory} is in use by a running service; set AUTH_STATE_DIR to another directory"
-        ) from None
+        raise InUseError(f"{directory} is in use by a running service{holder}") from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
+
+
+def _holder(descriptor: int) -> str:
+    """Return the process that locked last, unless it has ended, and others still share the lock."""
+    try:
+        pid = int(os.pread(descriptor, 20, 0))
+        os.kill(pid, 0)
+    except PermissionError:
+        pass  # of another user
+    except (ValueError, ProcessLookupError):
+        return ""
+    return f", process {pid}"
 
 
 def begin_metrics(state_dir: Path, name: str) -> None:

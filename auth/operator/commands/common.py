@@ -23,10 +23,8 @@ def stopped_database(settings: Settings) -> Iterator[str]:
         embedded = embedded_postgres.running(settings.state_dir)
         with nullcontext(settings.database_url) if settings.database_url else embedded as url:
             yield url
-    except InUseError:
-        raise click.ClickException(
-            f"{settings.state_dir} is in use by a running service. Stop the service on all nodes first."
-        ) from None
+    except InUseError as error:
+        raise click.ClickException(f"{error}. Stop the service on all nodes first.") from None
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from auth.operator.processes import start_checks
 from sql import queries, schema
 from sql.pool import SIZE, reason
 
-LEAST_VERSION = 14
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
 # Of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
@@ -39,11 +38,6 @@ def _answers(context: Context) -> Failure | None:
 
 def _version(context: Context) -> Failure | None:
     server = queries.select_server(context.db)
-    if server.version < LEAST_VERSION * 10_000:
-        return Failure(
-            f"Postgres {server.version_text} is too old.",
-            f"DATABASE_URL of a Postgres {LEAST_VERSION} or later",
-        )
     if server.encoding != "UTF8":
         return Failure(
             f"The database's encoding is {server.encoding}.",
@@ -157,7 +151,7 @@ def _administrators(context: Context) -> Failure | None:
 
 CHECKS = (
     Check("database", "The database responds", _answers),
-    Check("database-version", "The Postgres version is supported", _version),
+    Check("database-version", "The database is UTF8 and writable", _version),
     Check("schema", "The schema matches this release", _schema),
     Check("pooler", "Prepared statements work", _pooler),
     Check("connections", "Postgres allows enough connections", _connections),

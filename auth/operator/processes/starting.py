@@ -26,6 +26,8 @@ from sql.pool import SIZE, reason
 
 T = TypeVar("T")
 
+# Of an address that no interface has, and of names that lead to none.
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_AGAIN)
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
@@ -33,7 +35,7 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
     try:
         _start(server, chosen)
     except state.InUseError as error:
-        print(logs.start_failure(str(error)), file=sys.stderr)
+        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
         sys.exit(2)
     except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
         sys.exit(str(error))
@@ -124,10 +126,13 @@ def _refuse_taken_address(chosen: Settings) -> None:
             return
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                is_name = isinstance(error, socket.gaierror)
-                problem = error.strerror if is_name else os.strerror(error.errno or 0)
+                if error.errno in _NO_ADDRESS:
+                    sys.exit(
+                        f"AUTH_BIND: {chosen.bind} is not an address of this machine."
+                        " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
+                    )
                 sys.exit(
-                    f"Can't listen on {address(chosen)}: {problem}."
+                    f"Can't listen on {address(chosen)}: {os.strerror(error.errno or 0)}."
                     " Set PORT or AUTH_BIND to use another address."
                 )
             time.sleep(0.1)

@@ -52,6 +52,8 @@ def on_starting(server: Any) -> None:
     served.inbox_key = state.new_secret()
     for warning in chosen.warnings:
         _say(warning, "warning")
+    # nohup ignores the signal of a terminal that is closed.
+    server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), delivers=chosen.deliver)
     try:
@@ -68,12 +70,11 @@ def on_starting(server: Any) -> None:
 
 def when_ready(server: Any) -> None:
     """Announce the address, and change what gunicorn does at signals and every second."""
-    # gunicorn would cut requests off at Ctrl-C. A terminal that was closed sends HUP.
-    for number in (signal.SIGINT, signal.SIGHUP) if sys.stderr.isatty() else (signal.SIGINT,):
-        signal.signal(number, lambda _number, frame: server.signal(signal.SIGTERM, frame))
+    # gunicorn would cut requests off at Ctrl-C.
+    signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
     # Called by gunicorn's main loop, which may wait and start processes; a signal handler may not.
     server.handle_term = partial(_end, server)
-    server.handle_hup = partial(_reload, server)
+    server.handle_hup = partial(_hang_up, server)
     server.manage_workers = partial(_watch, server)
     chosen = settings()
     running.announce(chosen)
@@ -144,6 +145,21 @@ def _wants_delivery_process(chosen: Settings) -> bool:
 def _end(server: Any) -> NoReturn:
     server.delivery.end()  # it finishes its messages while the workers finish their requests
     raise StopIteration  # as gunicorn does
+
+
+def _hang_up(server: Any) -> None:
+    """Reload, or end if the signal means that the terminal of the service was closed."""
+    if server.ends_with_terminal and not _has_terminal():
+        _end(server)
+    _reload(server)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _reload(server: Any) -> None:

@@ -267,6 +267,7 @@ MAY_BE_EMPTY = [
     *("AUTH_CORS_ORIGINS", "AUTH_SMS_COUNTRIES"),
 ]
 AUDIENCE = "Must not be second_step, or a UUID, as the ids of applications are."
+BIND = "Must be an address such as 127.0.0.1 or ::1; PORT is a setting of its own."
 HTTP_URL = "Must be an http or https URL without a user, query or fragment"
 
 
@@ -315,12 +316,29 @@ class TestProblems:
                 "Must not be /oauth/userinfo of AUTH_JWT_ISSUER.",
             ),
             ("AUTH_MFA_TOKENS", "none", "Must be one of second_step, full."),
+            ("AUTH_BIND", "127.0.0.1:8000", BIND),
+            ("AUTH_BIND", "[::1]:8000", BIND),
+            ("AUTH_BIND", "[127.0.0.1]", BIND),
+            ("AUTH_BIND", "http://127.0.0.1", BIND),
+            ("AUTH_BIND", "*", BIND),
+            (
+                "DATABASE_URL",
+                "postgresql://auth:topsecret@db.example.com/auth?pgbouncer=true",
+                "Must not have the parameter pgbouncer, which libpq does not know.",
+            ),
         ],
     )
     def test_error_tells_what_to_write(self, load, name, value, problem):
         assert problems(load, **{name: value}) == {name: problem}
 
-    @cases("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s"])
+    @cases(
+        ("given", "bind"),
+        [("[::1]", "::1"), ("::", "::"), ("0.0.0.0", "0.0.0.0"), ("localhost", "localhost")],  # noqa: S104
+    )
+    def test_address_to_listen_on_may_have_brackets_as_in_a_url(self, load, given, bind):
+        assert load(AUTH_BIND=given).bind == bind
+
+    @cases("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s", "p/s?s=1"])
     def test_password_of_the_database_that_is_not_encoded_is_reported(self, load, password):
         url = f"postgresql://auth:{password}@db.example.com:5432/auth"
         (problem,) = problems(load, DATABASE_URL=url).values()

@@ -164,10 +164,7 @@ class TestCommand:
         assert first["setting"].startswith(f"{setting}=")
 
 
-# A check, the constant or settings that make it fail, and how the setting to write begins.
-CONSTANTS = [
-    ("database-version", database_checks, "LEAST_VERSION", 99, "DATABASE_URL of a Postgres 99 or later"),
-]
+# A check, the settings that make it fail, and how the setting to write begins.
 OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set()}
 UNLIMITED = PUBLIC | {"rate_limits_enabled": False}
 LIMITED = PUBLIC | {"rate_limits_enabled": True}
@@ -218,12 +215,6 @@ ROWS = [
     ("backup", IDLE.format("8 days"), PUBLIC, "latchkey backup FILE"),
     ("backup", "DELETE FROM last_done", PUBLIC, "latchkey backup FILE"),
 ]
-
-
-@pytest.mark.parametrize(("check", "module", "constant", "value", "remedy"), CONSTANTS, ids=str)
-def test_fault_of_the_machine_has_a_remedy(look, monkeypatch, check, module, constant, value, remedy):
-    monkeypatch.setattr(module, constant, value)
-    assert look(check).startswith(remedy)
 
 
 @pytest.mark.parametrize(

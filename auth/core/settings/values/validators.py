@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,10 @@ def postgres_url(value: str) -> None:
         raise ValueError(example)
     try:
         parts = parse_dsn(value)
-    except psycopg2.ProgrammingError:  # its message quotes the password
+    except psycopg2.ProgrammingError as error:  # its message quotes the password
+        unknown = re.search(r'invalid URI query parameter: "(\w+)"', str(error))
+        if unknown and "@" not in value.partition("?")[2]:
+            raise ValueError(f"must not have the parameter {unknown[1]}, which libpq does not know") from None
         parts = {"host": "@"}
     # If the password has an @, a slash or a question mark, its end is taken for the host or the database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
@@ -184,6 +188,19 @@ def address(value: str) -> None:
     is_host = re.fullmatch(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]", host)
     if not (is_host and re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) <= 65_535):
         raise ValueError("must be a host and a port, such as 127.0.0.1:9100")
+
+
+def bind(value: str) -> str:
+    """Return an address to listen on, without the brackets that an IPv6 address has in URLs."""
+    host = re.sub(r"\A\[(.*:.*)\]\Z", r"\1", value)
+    try:
+        ip_address(host)
+    except ValueError:
+        if not re.fullmatch(r"[A-Za-z0-9.-]+", host):
+            raise ValueError(
+                "must be an address such as 127.0.0.1 or ::1; PORT is a setting of its own"
+            ) from None
+    return host
 
 
 def domains(value: str) -> frozenset[str]:
