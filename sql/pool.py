@@ -66,6 +66,11 @@ _CASTERS = (
     *(BINARY, BOOLEAN, FLOAT, INTEGER, JSONB, LONGINTEGER, PYDATETIMETZ, STRING, STRINGARRAY),
     new_type((2950,), "UUID", lambda text, _cursor: text),
 )
+# To other machines, the settings add sslmode=verify-full.
+_UNVERIFIED = """
+Add sslrootcert=FILE to its URL, with the certificate of the authority that signed the server's
+Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
+"""
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
 # Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
@@ -139,7 +144,7 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
             connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
         except psycopg2.OperationalError as error:
             if not hosts:
-                raise _naming(host, error) from None
+                raise _explained(host, error) from None
         else:
             if (version := connection.server_version // 10_000) < LEAST_VERSION:
                 connection.close()
@@ -153,13 +158,17 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
             return connection
 
 
-def _naming(dsn: str, error: psycopg2.OperationalError) -> psycopg2.OperationalError:
-    """Return the error with its host and port, which libpq leaves out if it connects without blocking."""
-    parts, reason = parse_dsn(dsn), str(error)
+def _explained(dsn: str, error: psycopg2.OperationalError) -> psycopg2.OperationalError:
+    """Return the error with its host and port, which libpq leaves out if it connects without blocking, and
+    with the remedy if the server cannot be verified.
+    """
+    parts, reason = parse_dsn(dsn), str(error).rstrip()
     host = parts.get("hostaddr") or parts.get("host", "localhost")
-    if host in reason:
-        return error
-    return type(error)(f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}')
+    if host not in reason:
+        reason = f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}'
+    if parts.get("sslmode") == "verify-full" and ("SSL" in reason or "certificate" in reason):
+        reason += _UNVERIFIED
+    return type(error)(reason)
 
 
 def _hosts(url: str) -> list[str]:

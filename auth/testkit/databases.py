@@ -14,7 +14,7 @@ import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.extensions import parse_dsn
 
-from auth.core.net.networks import is_loopback
+from auth.core.settings.values.encryption import remote_hosts
 from auth.operator.backups.writing import Unprepared, connect
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.testkit import Refused
@@ -121,8 +121,7 @@ def refuse_remote(url: str) -> None:
         is_url = False
     if not is_url:
         raise Refused(f"{VARIABLE} must be a URL such as postgresql://postgres@localhost/postgres")
-    hosts = [host for name in ("host", "hostaddr") if name in parts for host in parts[name].split(",")]
-    remote = [host for host in hosts if host and not host.startswith("/") and not is_loopback(host)]
+    remote = remote_hosts(url)
     if remote or "service" in parts:
         raise Refused(
             f"{VARIABLE} must name a Postgres of this machine, not {', '.join(remote) or 'a service'}"

@@ -50,15 +50,17 @@ class TestSmtpUrl:
     @cases(
         ("url", "expected"),
         [
-            ("smtp://a.example", ("a.example", 587, "", "", False, "offered")),
-            ("smtp://a.example:25", ("a.example", 25, "", "", False, "offered")),
+            ("smtp://a.example", ("a.example", 587, "", "", False, "required")),
+            ("smtp://a.example:25?starttls=offered", ("a.example", 25, "", "", False, "offered")),
+            ("smtp://10.0.0.7?starttls=never", ("10.0.0.7", 587, "", "", False, "never")),
+            ("smtp://localhost", ("localhost", 587, "", "", False, "offered")),
             ("smtp://u:p@a.example:587?starttls=required", ("a.example", 587, "u", "p", False, "required")),
             ("smtp://localhost:25/?starttls=never", ("localhost", 25, "", "", False, "never")),
             (
                 "smtps://u%40b.c:p%2F%3A%40%23@a.example",
-                ("a.example", 465, "u@b.c", "p/:@#", True, "offered"),
+                ("a.example", 465, "u@b.c", "p/:@#", True, "required"),
             ),
-            ("smtp://u:p@x@a.example", ("a.example", 587, "u", "p@x", False, "offered")),
+            ("smtp://u:p@x@a.example", ("a.example", 587, "u", "p@x", False, "required")),
             ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
         ],
     )
@@ -223,7 +225,7 @@ def test_hostname_for_ehlo(host, name):
     assert hostname_for(host) == name
 
 
-def test_password_is_not_sent_unencrypted_to_another_machine():
+def test_nothing_is_sent_unencrypted_to_another_machine_unless_the_url_says_so():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         with contextlib.suppress(OSError):
             probe.connect(("192.0.2.1", 9))
@@ -231,8 +233,17 @@ def test_password_is_not_sent_unencrypted_to_another_machine():
     if address.is_loopback or address.is_unspecified:
         pytest.skip("this machine has no address but loopback")
     with MailServer(host=str(address)) as server:
-        smtp = sender(server.url(host=str(address), credentials="u:hunter2@"))
-        with pytest.raises(TryLater, match="to send the password without it") as error:
-            smtp.send("alice@example.com", message())
-        assert error.value.is_down
+        for options, reason in (
+            ("", "if the network to it is yours alone, add ?starttls=never to AUTH_SMTP_URL"),
+            ("?starttls=offered", "to send the password without it"),
+        ):
+            smtp = sender(server.url(host=str(address), credentials="u:hunter2@", options=options))
+            with pytest.raises(TryLater) as error:
+                smtp.send("alice@example.com", message())
+            assert reason in str(error.value)
+            assert error.value.is_down
         assert server.mails == []
+        smtp = sender(server.url(host=str(address), options="?starttls=never"))
+        smtp.send("alice@example.com", message())
+        smtp.close()
+        assert len(server.mails) == 1

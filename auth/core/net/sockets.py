@@ -121,6 +121,11 @@ def tls() -> ssl.SSLContext:
     return context
 
 
+def root_certificates() -> str:
+    """Return a file of the system's certificates or of SSL_CERT_FILE, or certifi's where there is none."""
+    return ssl.get_default_verify_paths().cafile or certifi.where()
+
+
 def why(error: BaseException) -> str:
     """Return the cause of a failed connection in a few words, without the URL."""
     cause: BaseException | None = error

@@ -43,7 +43,7 @@ class Settings:
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
-    database_url: str = kinds.shown_as(kinds.database, kinds.text("", validators.postgres_url))
+    database_url: str = kinds.database_url()
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.parsed(validators.bind, "127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)

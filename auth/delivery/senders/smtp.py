@@ -194,7 +194,11 @@ class _Connection(smtplib.SMTP):
             self.ehlo()
             self.is_encrypted = True
         if server.starttls == "required" and not self.is_encrypted:
-            raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
+            raise TryLater(
+                "the mail server offers no STARTTLS; if the network to it is yours alone, add ?starttls=never"
+                " to AUTH_SMTP_URL",
+                is_down=True,
+            )
 
     def _sign_in(self, token: str) -> None:
         """Sign in with an access token (SASL XOAUTH2), or without one with the password of the URL."""

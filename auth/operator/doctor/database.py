@@ -12,6 +12,7 @@ from psycopg2.errors import UndefinedTable
 from auth.cli.checks import Check, Context, Failure, NotChecked
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
+from auth.core.settings.values import encryption
 from auth.operator.doctor.public_url import fetch
 from auth.operator.processes import start_checks
 from sql import queries, schema
@@ -134,6 +135,14 @@ def _time_of_site(context: Context, url: str) -> float | None:
         return None
 
 
+def _encryption(context: Context) -> Failure | None:
+    found = list(encryption.notices(context.settings.database_url, context.settings.smtp_url))
+    if not found:
+        return None
+    remedy = "the parameter that is named; or --skip encryption, if the network is yours alone"
+    return Failure(" ".join(found), remedy)
+
+
 def _redis(context: Context) -> Failure | None:
     if start_checks.redis_problem(context.settings, context.seconds_left) is None:
         return None
@@ -156,6 +165,7 @@ CHECKS = (
     Check("pooler", "Prepared statements work", _pooler),
     Check("connections", "Postgres allows enough connections", _connections),
     Check("clock", "The clocks agree", _clock),
+    Check("encryption", "Connections to other machines are encrypted", _encryption),
     Check("redis", "The rate limit storage responds", _redis),
     Check("administrators", "There is an administrator", _administrators),
 )

@@ -15,6 +15,8 @@ from psycopg2.extensions import make_dsn, parse_dsn
 from auth.operator.processes import embedded_postgres
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 
+_WITH_TLS = ("require", "verify-ca", "verify-full")
+
 
 class NoProgramError(Exception):
     """A line for the operator: a program is missing, or it failed."""
@@ -29,11 +31,10 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
     name, *options = command
     conninfo, environment = _connection(url)
     options += ["--no-password", f"--dbname={conninfo}"]
+    program = _find(name, least, needs_tls=parse_dsn(url).get("sslmode") in _WITH_TLS)
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(  # noqa: S603
-            [_find(name, least), *options], env=environment, stderr=errors, **streams
-        ) as process,
+        subprocess.Popen([program, *options], env=environment, stderr=errors, **streams) as process,  # noqa: S603
     ):
         try:
             yield process.stdin or process.stdout
@@ -46,9 +47,9 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
             raise NoProgramError(f"{name} failed: {' '.join(reason.split())}")
 
 
-def _find(name: str, least: int) -> str:
+def _find(name: str, least: int, *, needs_tls: bool) -> str:
     found: dict[int, str] = {}
-    for path in _candidates(name):
+    for path in _candidates(name, needs_tls=needs_tls):
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
         if match := re.search(r"(\d+)[.\d]*", done.stdout):
             found.setdefault(int(match[1]), path)
@@ -73,9 +74,11 @@ def _connection(url: str) -> tuple[str, dict[str, str]]:
     return make_dsn(**parts), environment
 
 
-def _candidates(name: str) -> list[str]:
+def _candidates(name: str, *, needs_tls: bool) -> list[str]:
     candidates: list[str | Path | None] = []
-    with suppress(EmbeddedPostgresError):
-        candidates.append(shutil.which(embedded_postgres.find_programs() / name))
+    # Those of the embedded Postgres are built without TLS.
+    if not needs_tls:
+        with suppress(EmbeddedPostgresError):
+            candidates.append(shutil.which(embedded_postgres.find_programs() / name))
     candidates += [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]
     return [str(candidate) for candidate in candidates if candidate]

@@ -66,7 +66,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert _CANARY not in text
     assert json.loads(secrets["AUTH_JWT_KEYS"])["keys"][0]["d"] not in text
     assert found["AUTH_SECRET_KEY"].value == "hidden: 2 secrets"
-    assert found["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth"
+    assert found["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth sslmode=verify-full"
     assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
     assert found["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"

@@ -348,14 +348,17 @@ class TestProblems:
     @cases(
         "url",
         [
-            "postgresql://auth:p%40s%2Fs@db.example.com:5432/auth",
+            "postgresql://auth:p%40s%2Fs@db.example.com:5432/auth?sslmode=prefer",
             "postgresql://postgres@/postgres?host=%2Frun%2Fpostgres&port=5432",
-            "postgresql://auth@one:5432,two:5433/auth?target_session_attrs=read-write",
+            "postgresql://auth@one:5432,two:5433/auth?target_session_attrs=read-write&sslmode=disable",
             "postgres:///auth",
         ],
     )
     def test_url_of_a_database_is_accepted(self, load, url):
         assert load(DATABASE_URL=url).database_url == url
+
+    def test_url_of_a_database_on_another_machine_demands_verified_tls(self, load):
+        assert "&sslmode=verify-full" in load(DATABASE_URL="postgresql://u@db/d?port=1").database_url
 
 
 class TestUnknownNames:

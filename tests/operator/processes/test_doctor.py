@@ -44,6 +44,7 @@ from tests.support.smtp_server import (
     MailServer,
     TokenMailServer,
 )
+from tests.support.tls_postgres import TlsPostgres
 
 PUBLIC = {"base_url": "https://auth.example.com", "site_url": "https://auth.example.com"}
 DOMAIN = {
@@ -456,6 +457,17 @@ class TestPublicUrl:
     def test_health_ignores_a_nonce_that_the_doctor_has_not_made(self, client, database, nonce):
         assert client.get("/health", headers={"X-Latchkey-Probe": nonce}).status_code == 200
         assert database.count("probes") == 0
+
+
+def test_connections_that_leave_this_machine_unencrypted(look, database_url):
+    with TlsPostgres(database_url, None) as plain:
+        open_ = plain.url(sslmode="disable")
+        found = look("encryption", database_url=open_)
+        assert found == "the parameter that is named; or --skip encryption, if the network is yours alone"
+        assert look("encryption", database_url=open_.replace("db.example", "localhost")) is None
+        smtp = {"smtp_url": "smtp://mail.example.com?starttls=never"}
+        assert look("encryption", **smtp) == found
+        assert look("encryption", smtp_url="smtp://mail.example.com?starttls=required") is None
 
 
 class TestMail:

@@ -12,7 +12,7 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.core.settings.values import hooks, validators
+from auth.core.settings.values import encryption, hooks, validators
 from auth.core.settings.values.validators import Check, validator
 from auth.core.tokens import claim_rules
 
@@ -72,6 +72,17 @@ def database(url: str) -> str:
     """Return where a database is, in libpq's words: a host, or the directory of a socket."""
     parts = parse_dsn(url)
     return " ".join(f"{name}={parts[name]}" for name in _SHOWN_OF_DATABASES if name in parts)
+
+
+def database_url() -> str:
+    """Declare the URL of a Postgres, empty if it is unset."""
+    check = validator(validators.postgres_url)
+
+    def read(env: Env, name: str) -> str:
+        given = env.str(name, "", validate=check)
+        return encryption.encrypted(given) if given else ""
+
+    return shown_as(database, setting(read))
 
 
 def text(default: str | None, *each: Check) -> str:

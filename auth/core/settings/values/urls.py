@@ -13,6 +13,7 @@ from email_validator import EmailNotValidError, validate_email
 
 # Makes email-validator accept localhost, .test and the like.
 import auth.core.addresses  # noqa: F401
+from auth.core.net.networks import is_loopback
 
 CONSOLE = "console"
 
@@ -43,10 +44,10 @@ def smtp_server(url: str) -> SmtpServer:
     is_server = parts.scheme in ("smtp", "smtps") and parts.hostname and port != 0
     if not parts.hostname or not is_server or parts.path not in ("", "/") or parts.fragment:
         raise problem
-    starttls = options.pop("starttls", "offered")
+    starttls = options.pop("starttls", "offered" if is_loopback(parts.hostname) else "required")
     is_known = starttls in ("offered", "required", "never") and not options
     if not is_known or (parts.scheme == "smtps" and parts.query):
-        raise ValueError("must have no option except ?starttls=required or ?starttls=never, for smtp://")
+        raise ValueError("must have no option except ?starttls=required, offered or never, for smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if password and not user:
         raise ValueError("must have a user if it has a password")

@@ -1,0 +1,56 @@
+"""Connections to other machines are encrypted and verified unless their URL says otherwise."""
+
+import os
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from psycopg2.extensions import parse_dsn
+
+from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import root_certificates
+from auth.core.settings.values import urls
+
+_VERIFY_FULL = "verify-full"
+_VERIFYING = ("verify-ca", _VERIFY_FULL)
+_ROOTS_OF_LIBPQ = "~/.postgresql/root.crt"
+
+
+def remote_hosts(url: str) -> list[str]:
+    """Return the hosts in the URL of a Postgres that are not this machine, which is sockets and loopback."""
+    hosts = [host for name in ("host", "hostaddr") for host in _option(url, name).split(",")]
+    return [host for host in hosts if host and not host.startswith("/") and not is_loopback(host)]
+
+
+def encrypted(url: str) -> str:
+    """Return the URL of a Postgres with the `sslmode` of other machines, and the authorities to trust."""
+    mode, added = _option(url, "sslmode"), {}
+    if not mode and remote_hosts(url):
+        mode = added["sslmode"] = _VERIFY_FULL
+    has_roots = _option(url, "sslrootcert") or os.path.exists(os.path.expanduser(_ROOTS_OF_LIBPQ))
+    if mode == _VERIFY_FULL and not has_roots:
+        # Not `system`, which libpq before 16 lacks and psycopg2's wheel looks for where it was built.
+        added["sslrootcert"] = root_certificates()
+    # Not make_dsn, which makes no URL.
+    bare = url.rstrip("?&")
+    return f"{bare}{'&' if '?' in bare else '?'}{urlencode(added)}" if added else url
+
+
+def notices(database_url: str, smtp_url: str | None) -> Iterator[str]:
+    """Yield a line for each connection to another machine that the settings leave open to its network."""
+    mode, hosts = _option(database_url, "sslmode"), remote_hosts(database_url) if database_url else []
+    if hosts and mode not in _VERIFYING:
+        yield (
+            f"DATABASE_URL has sslmode={mode}: the network from here to {hosts[0]} can read and change what"
+            f" passes. Use sslmode={_VERIFY_FULL}, unless that network is yours alone."
+        )
+    server = None if smtp_url in (None, urls.CONSOLE) else urls.smtp_server(smtp_url)
+    if server and not server.implicit_tls and server.starttls != "required" and not is_loopback(server.host):
+        yield (
+            f"AUTH_SMTP_URL has starttls={server.starttls}: the network from here to {server.host} can read"
+            " the links and codes in emails. Use starttls=required, unless that network is yours alone."
+        )
+
+
+def _option(url: str, name: str) -> str:
+    """Return what libpq takes for an option: from the URL, else from the environment."""
+    return parse_dsn(url).get(name) or os.environ.get(f"PG{name.upper()}", "")

@@ -1,0 +1,203 @@
+"""Connections to other machines are encrypted and verified, unless the settings say otherwise."""
+
+from contextlib import closing
+
+import psycopg2
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from auth.core.settings.values import encryption
+from auth.operator.processes import postgres_programs
+from sql.pool import connect, reason
+from tests.support.cases import cases
+from tests.support.processes import Service
+from tests.support.smtp_server import Certificate
+from tests.support.tls_postgres import TlsPostgres
+
+REMEDY = (
+    "Add sslrootcert=FILE to its URL, with the certificate of the authority that signed the server's."
+    " Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing."
+)
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """Where libpq looks for certificates."""
+    for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGHOST", "PGHOSTADDR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("tls"), "db.example")
+
+
+@pytest.fixture
+def postgres(certificate, database_url, home):
+    with TlsPostgres(database_url, certificate) as postgres:
+        yield postgres
+
+
+@pytest.fixture
+def plain(database_url, home):
+    """A Postgres without TLS."""
+    with TlsPostgres(database_url, None) as postgres:
+        yield postgres
+
+
+def refusal(url):
+    with pytest.raises(psycopg2.OperationalError) as error:
+        connect(encryption.encrypted(url))
+    return reason(error.value)
+
+
+class TestDatabaseUrl:
+    @cases(
+        "url",
+        [
+            *("postgresql:///d", "postgresql://u@/d?host=%2Ftmp", "postgresql://u:p@localhost/d"),
+            *(
+                "postgresql://u@127.0.0.1:6432/d",
+                "postgresql://u@[::1]/d",
+                "postgresql://u@127.0.0.2,localhost/d",
+            ),
+            "postgresql://u@localhost/d?hostaddr=127.0.0.1",
+        ],
+    )
+    def test_url_of_this_machine_stays_as_it_is(self, home, url):
+        assert encryption.encrypted(url) == url
+
+    @cases(
+        "url",
+        [
+            *("postgresql://u:p@db.example/d", "postgres://u@10.0.0.20:5433/d", "postgresql://u@[fd00::2]/d"),
+            "postgresql://u@127.0.0.1,db.example/d?target_session_attrs=read-write",
+            *("postgresql://u@localhost/d?hostaddr=10.0.0.20", "postgresql:///d?host=db.example"),
+            *("postgresql://u@db.example/d?hostaddr=127.0.0.1", "postgresql://u@localhost.example/d?"),
+        ],
+    )
+    def test_url_of_another_machine_is_verified_by_the_authorities_of_the_system(
+        self, home, monkeypatch, certificate, url
+    ):
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
+        added = {"sslmode": "verify-full", "sslrootcert": str(certificate.path)}
+        found = encryption.encrypted(url)
+        assert parse_dsn(found) == parse_dsn(url.rstrip("?")) | added
+        assert encryption.encrypted(found) == found
+
+    def test_authorities_of_certifi_are_trusted_where_the_system_has_none(self, home, monkeypatch):
+        monkeypatch.setenv("SSL_CERT_FILE", str(home / "missing"))
+        found = parse_dsn(encryption.encrypted("postgresql://u@db.example/d"))
+        assert found["sslrootcert"].endswith("/certifi/cacert.pem")
+
+    @cases("mode", ["disable", "prefer", "require", "verify-ca"])
+    def test_mode_of_the_url_or_the_environment_stays(self, home, mode):
+        url = f"postgresql://u@db.example/d?sslmode={mode}"
+        assert encryption.encrypted(url) == url
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PGSSLMODE", mode)
+            assert encryption.encrypted("postgresql://u@db.example/d") == "postgresql://u@db.example/d"
+
+    def test_authorities_of_the_url_the_environment_or_libpq_stay(self, home, monkeypatch):
+        url = "postgresql://u@db.example/d?sslmode=verify-full"
+        assert encryption.encrypted(f"{url}&sslrootcert=system") == f"{url}&sslrootcert=system"
+        (home / ".postgresql").mkdir()
+        (home / ".postgresql" / "root.crt").touch()
+        assert encryption.encrypted(url) == url
+        (home / ".postgresql" / "root.crt").unlink()
+        monkeypatch.setenv("PGSSLROOTCERT", "/ca.pem")
+        assert encryption.encrypted(url) == url
+
+    def test_host_of_the_environment_counts(self, home, monkeypatch):
+        monkeypatch.setenv("PGHOST", "db.example")
+        assert "sslmode=verify-full" in encryption.encrypted("postgresql:///d")
+
+
+class TestConnection:
+    def test_server_with_the_name_of_the_url_and_a_known_authority_is_accepted(
+        self, postgres, certificate, monkeypatch
+    ):
+        known = postgres.url(sslrootcert=str(certificate.path))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
+        for url in (known, postgres.url()):
+            with closing(connect(encryption.encrypted(url))) as connection:
+                assert connection.info.ssl_in_use
+
+    def test_server_with_another_name_is_refused(self, postgres, certificate):
+        assert refusal(postgres.url("other.example", sslrootcert=str(certificate.path))) == (
+            f'connection to server at "127.0.0.1", port {postgres.port} failed: server certificate for'
+            f' "db.example" (and 1 other name) does not match host name "other.example". {REMEDY}'
+        )
+
+    def test_unknown_authority_is_refused_with_the_remedy(self, postgres):
+        assert refusal(postgres.url()) == (
+            f'connection to server at "127.0.0.1", port {postgres.port} failed: SSL error: certificate verify'
+            f" failed. {REMEDY}"
+        )
+
+    def test_server_without_tls_is_refused_with_the_remedy(self, plain):
+        assert refusal(plain.url()) == (
+            f'connection to server at "127.0.0.1", port {plain.port} failed: server does not support SSL, but'
+            f" SSL was required. {REMEDY}"
+        )
+        with closing(connect(encryption.encrypted(plain.url(sslmode="prefer")))) as connection:
+            assert not connection.info.ssl_in_use
+
+
+class TestNotices:
+    @cases("mode", ["disable", "allow", "prefer", "require"])
+    def test_mode_that_verifies_nothing_is_told(self, home, mode):
+        url = f"postgresql://u:secret@127.0.0.1,db.example/d?sslmode={mode}"
+        assert list(encryption.notices(url, None)) == [
+            f"DATABASE_URL has sslmode={mode}: the network from here to db.example can read and change what passes."
+            " Use sslmode=verify-full, unless that network is yours alone."
+        ]
+
+    @cases("option", ["never", "offered"])
+    def test_mail_server_without_tls_is_told(self, home, option):
+        assert list(encryption.notices("", f"smtp://u:secret@mail.example.com?starttls={option}")) == [
+            f"AUTH_SMTP_URL has starttls={option}: the network from here to mail.example.com can read the links"
+            " and codes in emails. Use starttls=required, unless that network is yours alone."
+        ]
+
+    @cases(
+        ("database_url", "smtp_url"),
+        [
+            ("", None),
+            ("postgresql://u@localhost/d?sslmode=disable", "smtp://127.0.0.1?starttls=never"),
+            ("postgresql://u@db.example/d?sslmode=verify-ca", "smtps://mail.example.com"),
+            ("postgresql://u@db.example/d?sslmode=verify-full", "smtp://mail.example.com"),
+            ("postgresql:///d?host=%2Ftmp", "console"),
+        ],
+    )
+    def test_nothing_is_told_of_this_machine_or_verified_connections(self, home, database_url, smtp_url):
+        assert list(encryption.notices(database_url, smtp_url)) == []
+
+
+def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_remedy(plain, new_state_dir):
+    line = (
+        'DATABASE_URL: can\'t use the database: connection to server at "127.0.0.1", port'
+        f" {plain.port} failed: server does not support SSL, but SSL was required. {REMEDY}\n"
+    )
+    assert Service(new_state_dir, DATABASE_URL=plain.url()).refuses_to_start() == (1, line)
+
+
+def test_start_by_tls_succeeds_and_one_without_says_so(postgres, certificate, new_state_dir):
+    told, smtp_url = "the network from here to", "smtp://mail.example.com?starttls=never"
+    with Service(new_state_dir, DATABASE_URL=postgres.url(), SSL_CERT_FILE=str(certificate.path)) as service:
+        assert told not in service.log()
+    unverified = postgres.url(sslmode="require")
+    with Service(new_state_dir, DATABASE_URL=unverified, AUTH_SMTP_URL=smtp_url) as service:
+        lines = [line for line in service.log().splitlines() if told in line]
+    for line, beginning in zip(
+        lines, ("DATABASE_URL has sslmode=require", "AUTH_SMTP_URL has starttls=never"), strict=True
+    ):
+        assert f"{beginning}: {told}" in line
+
+
+def test_programs_of_the_embedded_postgres_which_lack_tls_do_not_connect_by_it(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    found = [postgres_programs._candidates("psql", needs_tls=needs_tls) for needs_tls in (False, True)]
+    assert [any("pginstall" in path for path in paths) for paths in found] == [True, False]
