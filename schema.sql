@@ -4,10 +4,12 @@
 --      VOLATILE functions, whose queries see what was committed while they waited for the lock.
 --   3. A restore that inserts users with triggers off (session_replication_role) must fill user_objects.
 
+-- Releases whose newest migration is older than `usable_from` cannot use this version.
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
   applied_at        timestamptz NOT NULL DEFAULT now(),
-  functions_digest  text
+  functions_digest  text,
+  usable_from       integer
 );
 
 -- Limited, because metadata is part of each access token. A domain also refuses a parameter that is not

@@ -3,7 +3,7 @@
 -- name: export_snapshot() -> row
 SELECT pg_export_snapshot() AS snapshot,
        iso_8601(now()) AS created_at,
-       (SELECT max(version) FROM schema_version) AS schema_version,
+       (SELECT max(coalesce(usable_from, version)) FROM schema_version) AS schema_version,
        current_setting('server_version_num')::integer / 10000 AS postgres;
 
 -- name: compose_count_of_rows() -> row

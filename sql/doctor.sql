@@ -9,8 +9,12 @@ SELECT current_setting('server_encoding') AS encoding,
   FROM pg_roles AS r, pg_database AS d
  WHERE r.rolname = current_user AND d.datname = current_database();
 
--- name: select_schema_version() -> row
-SELECT max(version) AS version FROM schema_version;
+-- name: select_schema_version() -> row?
+-- Before version 33, the column usable_from is missing.
+SELECT version, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version) AS usable_from
+  FROM schema_version AS v
+ ORDER BY version DESC
+ LIMIT 1;
 
 -- name: list_key_ages() -> rows
 SELECT setting, floor(extract(epoch FROM now() - min(seen_at)) / 86400)::integer AS days

@@ -506,8 +506,9 @@ def select_server(on: Runner, /) -> SelectServer: ...
 
 class SelectSchemaVersion(NamedTuple):
     version: int
+    usable_from: int
 
-def select_schema_version(on: Runner, /) -> SelectSchemaVersion: ...
+def select_schema_version(on: Runner, /) -> SelectSchemaVersion | None: ...
 
 class ListKeyAges(NamedTuple):
     setting: str

@@ -5,6 +5,7 @@ Functions hold no data and are not migrated: when the text of sql/functions chan
 
 import hashlib
 import random
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -23,6 +24,8 @@ MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migratio
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The commit of release 0.2.0, whose schema has the version OLDEST.
 OLDEST_COMMIT = "7415f89"
+# The first line of a migration with which the releases from another one on can work: docs/releasing.md.
+_USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock: docs/architecture.md has the others.
 SCHEMA_LOCK = 7239004116
 # A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
@@ -57,6 +60,12 @@ def pending(url: str) -> list[str]:
     """Return the names of the steps that `apply` would take. Raises `psycopg2.Error`, as it does."""
     with closing(connect_patiently(url)) as connection, connection, connection.cursor() as cursor:
         return _pending(cursor)
+
+
+def usable_from() -> int:
+    """Return the oldest version whose releases can use the newest schema."""
+    found = {number: _USABLE_FROM.match(path.read_text()) for number, path in MIGRATIONS.items()}
+    return max(int(line[1]) if line else number for number, line in found.items())
 
 
 def apply_in_transaction(connection: Connection) -> None:
@@ -118,7 +127,8 @@ def _run(cursor: Cursor, step: str) -> None:
         # Unchecked, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
         cursor.execute(
-            "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (_digest(), NEWEST)
+            "UPDATE schema_version SET functions_digest = %s, usable_from = %s WHERE version = %s",
+            (_digest(), usable_from(), NEWEST),
         )
     else:
         version = int(step[:4])
@@ -133,11 +143,16 @@ def _pending(cursor: Cursor) -> list[str]:
             f"the database must be UTF8, not {encoding}:"
             " CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
         )
-    version, digest = _installed(cursor)
+    version, digest, from_version = _installed(cursor)
     if version is None:
         return [SCHEMA.name, FUNCTIONS.name]
     if version > NEWEST:
-        raise psycopg2.ProgrammingError(f"the schema has version {version}, this release supports {NEWEST}")
+        if from_version <= NEWEST:
+            return []  # and the functions stay those of the newer release
+        raise psycopg2.ProgrammingError(
+            f"the schema has version {version}, this release supports {NEWEST}: install the newer release"
+            " again, or restore a backup"
+        )
     if version < OLDEST:
         raise psycopg2.ProgrammingError(
             f"the schema has version {version}; upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first"
@@ -154,19 +169,25 @@ def _digest() -> str:
     return hashlib.sha256(_functions().encode()).hexdigest()
 
 
-def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
-    """Return the version (None: an empty database, 0: from before versions) and the functions' digest."""
+def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
+    """Return the version (None: an empty database, 0: from before versions), the functions' digest and the
+    oldest version whose releases can use the schema.
+    """
     cursor.execute(
         "SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')"
     )
     versions, unversioned, users = cursor.fetchone() or ()
     if versions:
-        cursor.execute("SELECT version, functions_digest FROM schema_version ORDER BY version DESC LIMIT 1")
-        return cursor.fetchone() or (None, None)
+        # Before version 33, the last column is missing.
+        cursor.execute(
+            "SELECT version, functions_digest, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version)"
+            "  FROM schema_version AS v ORDER BY version DESC LIMIT 1"
+        )
+        return cursor.fetchone() or (None, None, 0)
     if unversioned:
-        return 0, None
+        return 0, None, 0
     if users:
         raise psycopg2.ProgrammingError(
             "this database has another application's users table; give the service its own database"
         )
-    return None, None
+    return None, None, 0

@@ -21,7 +21,7 @@ from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
 from tests.support import log_watch
-from tests.support.processes import CHECKOUT, is_running, send, short_directory, wait_until
+from tests.support.processes import CHECKOUT, free_port, is_running, send, short_directory, wait_until
 from tests.support.server import repeated
 from tests.support.users import PASSWORD, register
 from tests.support.wheels import build_wheel
@@ -38,10 +38,11 @@ SYSTEMCTL = f"""{_SHOWS}
 echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
 exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
 """
-# Ends the process in `pid`, and waits until the next one is ready.
+# Ends the process in `pid`, if there is one, and waits until the next one is ready.
 RESTARTING = f"""{_SHOWS}
 cd "$LATCHKEY_ROOT"
-kill "$(cat pid)"
+touch pid
+kill "$(cat pid)" 2> /dev/null
 while readlink "/proc/$(cat pid)/cwd" > /dev/null; do sleep 0.05; done
 setsid current/bin/latchkey serve > log 2>&1 < /dev/null &
 echo $! > pid
@@ -58,10 +59,18 @@ def _be_the_next_release(checkout: Path) -> None:
     package.write_text(package.read_text().replace(__version__, NEXT))
 
 
-def _migrate(checkout: Path) -> None:
+def _migrate(checkout: Path, first_line: str = "") -> None:
     _be_the_next_release(checkout)
     migration = checkout / "sql" / "migrations" / f"{schema.NEWEST + 1:04}_next.sql"
-    migration.write_text("CREATE TABLE next_things (id integer);\n")
+    migration.write_text(f"{first_line}\nCREATE TABLE next_things (id integer);\n")
+
+
+def _add(checkout: Path) -> None:
+    _migrate(checkout, f"-- Usable from {schema.NEWEST:04}")
+    # The functions of the release before must not replace it.
+    (checkout / "sql" / "functions" / "next.sql").write_text(
+        "CREATE OR REPLACE FUNCTION next_thing() RETURNS integer LANGUAGE sql AS 'SELECT 1';\n"
+    )
 
 
 def _break(checkout: Path) -> None:
@@ -70,7 +79,9 @@ def _break(checkout: Path) -> None:
 
 
 class Machine:
-    def __init__(self, root: Path, database_url: str, systemctl: str = SYSTEMCTL, **settings: str) -> None:
+    def __init__(
+        self, root: Path, database_url: str | None, systemctl: str = SYSTEMCTL, **settings: str
+    ) -> None:
         self.root = root
         programs = root / "programs"
         programs.mkdir()
@@ -82,7 +93,7 @@ class Machine:
         self._environment = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LATCHKEY_ROOT": str(root),
-            "DATABASE_URL": database_url,
+            **({"DATABASE_URL": database_url} if database_url else {}),
             "AUTH_STATE_DIR": str(root / "var"),
             # The packages of this environment, so that pip needs no network.
             "PIP_NO_DEPS": "1",
@@ -107,6 +118,9 @@ class Machine:
         command = [str(self.root / "current" / "bin" / "latchkey"), "--version"]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=True)
         return done.stdout.split()[-1]
+
+    def health(self) -> Any:
+        return httpx.get(f"http://127.0.0.1:{self._environment['PORT']}/health", trust_env=False).json()
 
     def restarts(self) -> list[str]:
         return (self.root / "log").read_text().splitlines()
@@ -158,7 +172,13 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def wheels() -> Iterator[dict[str, Path]]:
-    changes = {"this": lambda _: None, "next": _be_the_next_release, "migrating": _migrate, "broken": _break}
+    changes = {
+        "this": lambda _: None,
+        "next": _be_the_next_release,
+        "migrating": _migrate,
+        "adding": _add,
+        "broken": _break,
+    }
     with short_directory() as directory:
         for name in changes:
             (directory / name).mkdir()
@@ -218,6 +238,55 @@ def test_release_with_a_migration_is_not_left(machine, wheels, url):
     status, output = machine.install("--back")
     assert (status, machine.release()) == (1, NEXT)
     assert f"{__version__} cannot use the schema of {NEXT}. Restore a backup" in output
+
+
+@pytest.fixture
+def serving(url, wheels) -> Iterator[Machine]:
+    """A machine where this release serves."""
+    port = free_port()
+    settings = {**ENVIRONMENT, "AUTH_WORKERS": "1", "PORT": str(port)}
+    with short_directory() as root:
+        machine = Machine(root, url, RESTARTING, **settings | {"AUTH_STATE_DIR": str(root / "var")})
+        try:
+            status, output = machine.install(wheels["this"])
+            assert status == 0, output
+            yield machine
+        finally:
+            pid = int((root / "pid").read_text())
+            send(pid, signal.SIGTERM)
+            wait_until(lambda: not is_running(pid))
+
+
+def test_release_before_serves_again_on_a_newer_schema_that_it_can_use(serving, wheels, url):
+    status, output = serving.install(wheels["adding"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+    assert "restored backup" not in output
+    assert serving.health()["version"] == NEXT
+    status, output = serving.install("--back")
+    assert (status, output) == (0, f"{__version__} runs instead of {NEXT}.\n")
+    health = serving.health()
+    assert (health["status"], health["version"]) == ("healthy", __version__)
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT next_thing()")
+
+
+def test_release_that_cannot_use_the_schema_of_the_database_hands_back_to_the_other(serving, wheels, url):
+    assert serving.install(wheels["adding"])[0] == 0
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:  # as a third release would
+        cursor.execute("UPDATE schema_version SET usable_from = version")
+    status, output = serving.install("--back")
+    said = f"deploy/install: {__version__} does not start, so {NEXT} runs again: journalctl -u latchkey"
+    assert (status, output.splitlines()[-1]) == (1, said)
+    assert (serving.release(), serving.health()["version"]) == (NEXT, NEXT)
+
+
+def test_first_release_with_an_embedded_postgres_migrates_when_it_starts(wheels):
+    with short_directory() as root:
+        machine = Machine(root, None)
+        status, output = machine.install(wheels["this"])
+        assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
+        assert "Nothing is migrated until the service starts: DATABASE_URL is not set" in output
+        assert not (root / "var").exists()
 
 
 def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):

@@ -141,6 +141,24 @@ class TestMigrations:
         assert_refused(url, r"^\d{4}_adds: .*nonsense")
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
 
+    def test_schema_that_this_release_can_use_is_left_as_it_is(self, url, monkeypatch, migrations):
+        known = {name: getattr(schema, name) for name in ("MIGRATIONS", "NEWEST")}
+        migrations(f"-- Usable from {schema.NEWEST:04}\nCREATE TABLE added (x integer)")
+        schema.apply(url)
+        newest = "SELECT version, usable_from FROM schema_version ORDER BY version DESC LIMIT 1"
+        assert execute(url, newest) == [(schema.NEWEST, known["NEWEST"])]
+        for name, value in known.items():
+            monkeypatch.setattr(schema, name, value)
+        execute(url, "UPDATE schema_version SET functions_digest = 'another'")
+        assert schema.pending(url) == schema.apply(url) == []
+
+    def test_schema_is_usable_from_the_newest_migration_that_names_no_other(self, migrations):
+        before = schema.NEWEST
+        migrations(
+            f"-- Usable from {before:04}\n", "SELECT 1; -- Usable from 0001", f"-- Usable from {before:04}\n"
+        )
+        assert schema.usable_from() == before + 2
+
     @pytest.mark.parametrize(
         ("statement", "message"),
         [

@@ -5,6 +5,7 @@ import psycopg2
 
 from auth.cli.commands import json_option, load_settings, progress_of, show
 from auth.core import logs
+from auth.core.settings.state import NotRunningError
 from sql import schema
 from sql.pool import reason
 
@@ -14,12 +15,18 @@ from sql.pool import reason
 def command(as_json: bool) -> None:
     """Create the database schema, or bring it up to date. The service does the same when it starts.
 
+    An embedded Postgres that does not run is left to that start.
+
     \b
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
     """
     try:
         settings = load_settings(missing_secrets="ignore")
-        url = settings.find_database()
+        try:
+            url = settings.find_database()
+        except NotRunningError as error:
+            show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
+            return
         with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
             steps = schema.apply(url, progress, partial(logs.say, settings, level="warning"))
     except psycopg2.Error as error:

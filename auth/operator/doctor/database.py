@@ -54,19 +54,19 @@ def _version(context: Context) -> Failure | None:
 
 def _schema(context: Context) -> Failure | None:
     try:
-        version = queries.select_schema_version(context.db).version
+        row = queries.select_schema_version(context.db)
     except UndefinedTable:
-        version = None
-    if version is None:
+        row = None
+    if row is None:
         return Failure("The database has no schema yet.", "latchkey migrate")
-    if version < schema.NEWEST:
+    if row.version < schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, but this release needs {schema.NEWEST}.",
+            f"The schema has version {row.version}, but this release needs {schema.NEWEST}.",
             "latchkey migrate, or a restart of the service",
         )
-    if version > schema.NEWEST:
+    if row.usable_from > schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, but this release supports at most {schema.NEWEST}.",
+            f"The schema has version {row.version}, but this release supports at most {schema.NEWEST}.",
             "install the release that upgraded the database on this machine too",
         )
     return None

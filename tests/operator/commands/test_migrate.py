@@ -69,6 +69,18 @@ def test_unreachable_database_is_one_line(migrate, monkeypatch):
     assert "topsecret" not in result.output
 
 
+def test_embedded_postgres_that_does_not_run_is_left_to_the_start(migrate, monkeypatch, tmp_path):
+    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
+    result = migrate()
+    assert (result.exit_code, result.output) == (
+        0,
+        "Nothing is migrated until the service starts: DATABASE_URL is not set, and no service runs with the state"
+        f" directory {tmp_path}/var. Start it, or set AUTH_STATE_DIR to its directory.\n",
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_migration_names_the_transaction_that_it_waits_for(url, tmp_path):
     environment = {"PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
     with closing(psycopg2.connect(url, application_name="pg_dump")) as dump:

@@ -287,13 +287,15 @@ class TestDatabase:
             database.run(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
 
     def test_schema_of_another_release_or_none(self, look, database, new_database):
-        change = "UPDATE schema_version SET version = %(version)s"
+        change = "UPDATE schema_version SET version = %(version)s, usable_from = %(usable_from)s"
         try:
             for version, remedy in ((-1, "latchkey migrate"), (+1, "install the release that")):
-                database.run(change, version=schema.NEWEST + version)
+                database.run(change, version=schema.NEWEST + version, usable_from=None)
                 assert look("schema").startswith(remedy)
+            database.run(change, version=schema.NEWEST + 1, usable_from=schema.NEWEST)
+            assert look("schema") is None
         finally:
-            database.run(change, version=schema.NEWEST)
+            database.run(change, version=schema.NEWEST, usable_from=schema.usable_from())
         assert look("schema", database_url=new_database()) == "latchkey migrate"
 
     def test_prepared_statements_behind_pgbouncer(self, look, database_url, state_dir):

@@ -1,0 +1,1 @@
+ALTER TABLE schema_version ADD COLUMN usable_from integer;
