@@ -25,6 +25,8 @@ worker_connections = 800
 # Longer than the 60 s of nginx and cloud load balancers: a request sent while we close the connection would
 # be lost.
 keepalive = 75
+# A frozen worker, or delivery process, is replaced. A healthy one gives a sign of life every second.
+timeout = 10
 graceful_timeout = 8  # Docker allows 10 s, in which Postgres stops too
 # An access token with 16 KiB of metadata is 24 KiB long. The number of fields bounds a connection's memory.
 limit_request_field_size = 32_768

@@ -6,6 +6,7 @@ With the argument `metrics` it only serves the metrics.
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ from auth.core import logs, settings
 from auth.core.keys import fingerprints
 from auth.core.keys.key_ring import KeyRing
 from auth.core.settings.constants import statement_constants
-from auth.core.settings.state import METRICS_DIRECTORY
+from auth.core.settings.state import HEARTBEAT, METRICS_DIRECTORY
 from auth.delivery.attempts import FailureLog
 from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
 from auth.delivery.senders import channels
@@ -30,6 +31,8 @@ def main() -> None:
     _call_at_the_end(sys.exit)
     # Requests must not be slower while a message is sent: that would reveal known addresses.
     os.nice(19)
+    if heartbeat := os.environ.get(HEARTBEAT):
+        threading.Thread(target=_beat, args=(int(heartbeat),), name="heartbeat", daemon=True).start()
     try:
         config = settings.load(missing_secrets="refuse")
         logs.configure(config)
@@ -57,6 +60,17 @@ def main() -> None:
     key_ring.watch()
     deliverer.run()
     log.info("delivery_stopped")
+
+
+def _beat(descriptor: int) -> None:
+    """Tell the master every second that this process is not frozen, as gunicorn's workers do.
+
+    In a thread, because with this priority a round of deliveries may take long on a busy machine.
+    """
+    while True:
+        now = time.monotonic()
+        os.utime(descriptor, (now, now))
+        time.sleep(1)
 
 
 def _wait_for_the_database(config: settings.Settings, db: Database) -> None:

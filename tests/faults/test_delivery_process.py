@@ -8,17 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import httpx
 import pytest
+from gunicorn.config import Config
 
 from auth.core.settings import served
 from auth.core.settings.state import METRICS_SLOT
 from auth.operator.processes.delivery_process import DeliveryProcess
 from tests.support.outbox import Outbox
-from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
+from tests.support.processes import CHECKOUT, Service, children_of, is_running, send, wait_until
 from tests.support.smtp_server import BadMailServer, MailServer
 from tests.support.users import PASSWORD
 
@@ -51,6 +53,11 @@ def sign_up(service: Service, email: str = "dave@example.com") -> None:
     body = {"email": email, "password": PASSWORD}
     response = httpx.post(f"http://127.0.0.1:{service.port}/signup", json=body, timeout=20)
     assert response.status_code == 201
+
+
+def is_replaced(service: Service, old: int) -> bool:
+    found = service.delivery_processes()
+    return len(found) == 1 and old not in found
 
 
 def accepts_connections(service: Service) -> bool:
@@ -149,6 +156,19 @@ def test_reload_starts_a_new_delivery_process(service, outbox):
         assert "died" not in running.log()
 
 
+def test_ten_reloads_by_a_signal_to_all_processes_kill_no_delivery_process(service, outbox):
+    """`systemctl kill --signal HUP` sends it to all of them."""
+    with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
+        for _ in range(10):
+            old = delivery_process(running)
+            for pid in (old, running.process.pid):
+                send(pid, signal.SIGHUP)
+            wait_until(partial(is_replaced, running, old))
+        id = outbox.write()
+        wait_until(lambda: outbox.outcome(id) == "sent")
+        assert not [line for line in running.said() if line.startswith("The delivery process")]
+
+
 def test_sign_up_mail_is_sent_by_a_delivery_process_alone(service, outbox):
     with service(AUTH_DELIVER="false") as running:
         sign_up(running)
@@ -170,12 +190,18 @@ class DiesAtOnce:
     def poll(self) -> int:
         return 1
 
+    def terminate(self) -> None:
+        pass
+
+    def wait(self, _seconds: float) -> None:
+        pass
+
 
 def test_process_that_dies_or_cannot_be_started_is_tried_again_after_ever_longer_pauses(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
-    delivery = DeliveryProcess(print)
+    delivery = DeliveryProcess(print, Config())
     delivery.start()
     failing = []
     for _ in range(60):
@@ -194,6 +220,7 @@ def test_process_that_dies_or_cannot_be_started_is_tried_again_after_ever_longer
     clock[0] += 11
     delivery.watch()
     assert not served.delivery_fails[0]
+    delivery.stop()
 
 
 def test_process_that_replaces_one_at_work_counts_in_another_slot(monkeypatch):
@@ -211,12 +238,16 @@ def test_process_that_replaces_one_at_work_counts_in_another_slot(monkeypatch):
         def terminate(self) -> None:
             pass
 
+        def wait(self, _seconds: float) -> None:
+            pass
+
     processes: list[Runs] = []
     monkeypatch.setattr(subprocess, "Popen", Runs)
-    delivery = DeliveryProcess(print)
+    delivery = DeliveryProcess(print, Config())
     delivery.start()
     delivery.reload(is_wanted=True)
     processes[0].result = 0
     delivery.reload(is_wanted=True)
+    delivery.stop()
 
     assert Runs.slots == ["delivery-0", "delivery-1", "delivery-0"]

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
+from gunicorn.config import Config
+from gunicorn.workers.workertmp import WorkerTmp
+
 from auth.core.settings import served
-from auth.core.settings.state import METRICS_SLOT
+from auth.core.settings.state import HEARTBEAT, METRICS_SLOT
 from auth.operator.processes.embedded_postgres import signal_when_parent_dies
 
 _TREE = str(Path(__file__).resolve().parents[3])
@@ -23,8 +25,12 @@ _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    def __init__(self, say: Callable[[str], None], *, delivers: bool = True) -> None:
+    """`config` is gunicorn's: the file for signs of life is of the same kind as those of its workers."""
+
+    def __init__(self, say: Callable[[str], None], config: Config, *, delivers: bool = True) -> None:
         self._say = say
+        self._config = config
+        self._heartbeat: WorkerTmp | None = None
         self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
         self._process: subprocess.Popen | None = None
         # By slot for metrics. A reload has replaced those that still finish their messages.
@@ -67,6 +73,14 @@ class DeliveryProcess:
         elif now >= self._restart_at:
             self.start()
 
+    def kill_if_frozen(self, seconds: int) -> None:
+        """Kill the process if its last sign of life is older; until its first one, it is starting."""
+        if not (self._process and self._heartbeat) or self._process.poll() is not None:
+            return
+        if time.monotonic() - self._heartbeat.last_update() > seconds:
+            self._say(f"The delivery process has not responded for {seconds} s. Killing it.")
+            self._process.kill()
+
     def end(self) -> None:
         self._terminate()
         self._kill_at = time.monotonic() + _STOP_LIMIT
@@ -75,13 +89,14 @@ class DeliveryProcess:
         """End the process and wait; kill it `_STOP_LIMIT` after `end`."""
         if self._kill_at is None:
             self.end()
-        if self._process is None:
-            return
-        try:
-            self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process:
+            try:
+                self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._heartbeat:
+            self._heartbeat.close()
 
     def _terminate(self) -> None:
         self._is_wanted = False
@@ -93,12 +108,27 @@ class DeliveryProcess:
         slot = next(slot for slot in itertools.count() if slot not in at_work)
         # With PYTHONSAFEPATH, Python does not look into the current directory.
         path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
-        environment = {"PYTHONPATH": os.pathsep.join(path), METRICS_SLOT: f"delivery-{slot}"}
+        if self._heartbeat:
+            self._heartbeat.close()
+        self._heartbeat = WorkerTmp(self._config)  # of its own: the process before may still be at work
+        environment = {
+            "PYTHONPATH": os.pathsep.join(path),
+            METRICS_SLOT: f"delivery-{slot}",
+            HEARTBEAT: str(self._heartbeat.fileno()),
+        }
         self._processes[slot] = subprocess.Popen(  # noqa: S603
             self._command,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
+            pass_fds=[self._heartbeat.fileno()],
             start_new_session=True,  # Ctrl-C must reach only the master
-            preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
+            preexec_fn=_prepare,
         )
         return self._processes[slot]
+
+
+def _prepare() -> None:
+    """Run in the process, before its program."""
+    signal_when_parent_dies(signal.SIGTERM)
+    # `systemctl kill --signal HUP` sends it to all processes. The master replaces this one at a reload.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)

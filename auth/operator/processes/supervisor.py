@@ -14,6 +14,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -56,7 +57,7 @@ def on_starting(server: Any) -> None:
     # nohup ignores the signal of a terminal that is closed.
     server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess(partial(_say, level="warning"), delivers=chosen.deliver)
+    server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg, delivers=chosen.deliver)
     try:
         starting.start_or_exit(server, chosen)
     except SystemExit as error:
@@ -77,6 +78,8 @@ def when_ready(server: Any) -> None:
     server.handle_term = partial(_end, server)
     server.handle_hup = partial(_hang_up, server)
     server.manage_workers = partial(_watch, server)
+    server.looked_at = server.judges_from = time.monotonic()
+    server.murder_workers = partial(_end_frozen_processes, server)
     chosen = settings()
     running.announce(chosen)
     if _wants_delivery_process(chosen):
@@ -187,6 +190,20 @@ def _load() -> Settings:
     loaded = load(missing_secrets="ignore")
     start_checks.check_files(loaded)
     return loaded
+
+
+def _end_frozen_processes(server: Any) -> None:
+    """Kill workers that give no sign of life, as gunicorn does, and the delivery process.
+
+    Where all processes were paused, such as a container, the others get that time anew.
+    """
+    now = time.monotonic()
+    if now - server.looked_at > server.timeout / 2:
+        server.judges_from = now + server.timeout
+    server.looked_at = now
+    if server.timeout and now >= server.judges_from:
+        type(server).murder_workers(server)
+        server.delivery.kill_if_frozen(server.timeout)
 
 
 def _watch(server: Any) -> None:
