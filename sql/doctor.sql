@@ -9,6 +9,41 @@ SELECT current_setting('server_encoding') AS encoding,
   FROM pg_roles AS r, pg_database AS d
  WHERE r.rolname = current_user AND d.datname = current_database();
 
+-- name: touch_users_and_sessions()
+-- Takes the locks that changes take, and changes nothing.
+WITH touched AS (
+  UPDATE users SET id = id WHERE false
+)
+UPDATE sessions SET id = id WHERE false;
+
+-- name: list_blockers() -> rows (application?, seconds?, query?, waiting_query?)
+-- The session at the head of each queue for a lock, and the statement that has waited for it the longest.
+-- Without what may be secret in them. Postgres shows neither times nor statements of other roles.
+WITH RECURSIVE queue AS (
+  SELECT w.pid, w.waitstart, b.pid AS blocker
+    FROM pg_locks AS w
+   CROSS JOIN unnest(pg_blocking_pids(w.pid)) AS b (pid)
+   WHERE NOT w.granted AND w.waitstart < now() - interval '0.5 seconds'
+), chain AS (
+  SELECT pid, waitstart, blocker FROM queue
+   UNION
+  SELECT chain.pid, chain.waitstart, queue.blocker FROM chain JOIN queue ON queue.pid = chain.blocker
+)
+SELECT s.pid,
+       nullif(s.application_name, '') AS application,
+       s.usename::text AS role,
+       extract(epoch FROM now() - s.xact_start)::integer AS seconds,
+       statement_without_values(s.query) AS query,
+       count(*) AS waiting,
+       max(extract(epoch FROM now() - chain.waitstart))::integer AS longest,
+       (array_agg(statement_without_values(w.query) ORDER BY chain.waitstart))[1] AS waiting_query
+  FROM chain
+  JOIN pg_stat_activity AS w ON w.pid = chain.pid AND w.datname = current_database()
+  JOIN pg_stat_activity AS s ON s.pid = chain.blocker
+ WHERE chain.blocker NOT IN (SELECT pid FROM queue)
+ GROUP BY s.pid, s.application_name, s.usename, s.xact_start, s.query
+ ORDER BY count(*) DESC, s.pid;
+
 -- name: select_schema_version() -> row?
 -- Before version 33, the column usable_from is missing.
 SELECT version, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version) AS usable_from

@@ -80,6 +80,10 @@ _poll = _gevent.get_original("select", "poll") if _gevent else select.poll
 _served_last: dict[str, str] = {}
 
 
+class NotInTime(psycopg2.OperationalError):
+    """Postgres, or the pool, has not responded in time."""
+
+
 def reason(error: psycopg2.Error) -> str:
     """Return the message of an error, which may have several lines, as sentences on one line."""
     if isinstance(error, psycopg2.InterfaceError) and isinstance(error.__context__, psycopg2.Error):
@@ -111,7 +115,7 @@ def _wait(connection: PlainConnection) -> None:
         poller = select.poll()
         poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
         if not poller.poll(deadline and max(0.0, deadline - time.monotonic()) * 1000):
-            raise psycopg2.OperationalError("Postgres has not responded in time")
+            raise NotInTime("Postgres has not responded in time")
 
 
 psycopg2.extensions.set_wait_callback(_wait)
@@ -255,7 +259,7 @@ class Pool:
             if not isinstance(error, TimeoutError):
                 raise
             self.timeouts += 1
-            raise psycopg2.OperationalError("all connections to Postgres are in use") from None
+            raise NotInTime("all connections to Postgres are in use") from None
 
     def _give(self, connection: Connection | None) -> None:
         """Hand a connection to the request that has waited longest."""

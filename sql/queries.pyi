@@ -504,6 +504,20 @@ class SelectServer(NamedTuple):
 
 def select_server(on: Runner, /) -> SelectServer: ...
 
+def touch_users_and_sessions(on: Runner, /) -> int: ...
+
+class ListBlockers(NamedTuple):
+    pid: int
+    application: str | None
+    role: str
+    seconds: int | None
+    query: str | None
+    waiting: int
+    longest: int
+    waiting_query: str | None
+
+def list_blockers(on: Runner, /) -> list[ListBlockers]: ...
+
 class SelectSchemaVersion(NamedTuple):
     version: int
     usable_from: int
@@ -1386,6 +1400,7 @@ def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int
+    lock_waits: int
     backup_age: float
     backup_verified_age: float
 
@@ -1510,6 +1525,17 @@ class Ping(NamedTuple):
     answer: int
 
 def ping(on: Runner, /) -> Ping: ...
+
+class SelectDatabaseHealth(NamedTuple):
+    is_read_only: bool
+    lock_waits: int
+
+def select_database_health(on: Runner, /) -> SelectDatabaseHealth: ...
+
+class WriteToDisk(NamedTuple):
+    written: int
+
+def write_to_disk(on: Runner, /) -> WriteToDisk: ...
 
 class SelectIsCurrent(NamedTuple):
     is_current: bool

@@ -1,6 +1,13 @@
 -- name: ping() -> row
 SELECT 1 AS answer;
 
+-- name: select_database_health() -> row
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+       count_lock_waits() AS lock_waits;
+
+-- name: write_to_disk() -> row
+SELECT write_to_disk() AS written;
+
 -- name: select_is_current(not_before bigint, expires_at bigint) -> row
 SELECT (to_timestamp(:not_before) > now()) IS NOT TRUE
        AND (to_timestamp(:expires_at) <= now()) IS NOT TRUE AS is_current;

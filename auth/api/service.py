@@ -11,9 +11,8 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.values.combined import PASSWORD_CLASSES
 from auth.core.tokens.one_time import hash_token
 from auth.web import any_origin, dialect
+from auth.web import health as database
 from auth.web.context import latchkey
-from auth.web.health import HealthCheck
-from auth.web.health import trouble as health_of_requests
 from auth.web.html.page import page
 from sql import queries
 
@@ -22,7 +21,6 @@ _STUCK = "No password hash has finished for 20 seconds; restart the service"
 _NOT_DELIVERING = "The delivery process ends again and again, and sends nothing; see the log of the service"
 
 blueprint = Blueprint("service", __name__)
-_health = HealthCheck()
 
 
 @blueprint.get("/health")
@@ -37,12 +35,12 @@ def health() -> Response:
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
-    trouble = health_of_requests() or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
+    responds, trouble = database.check.look(latchkey.db)
+    trouble = trouble or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
     trouble = trouble or (_NOT_DELIVERING if served.delivery_fails[0] else None)
-    is_healthy = _health.is_healthy(latchkey.db)
-    if is_healthy and (trouble is None or "strict" not in request.args):
+    if responds and (trouble is None or "strict" not in request.args):
         return jsonify(body | ({"status": "degraded", "msg": trouble} if trouble else {"status": "healthy"}))
-    problem = trouble if is_healthy else "The database isn't responding"
+    problem = trouble if responds else "The database isn't responding"
     error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503

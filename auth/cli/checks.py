@@ -6,16 +6,21 @@ from dataclasses import dataclass
 
 import dns.resolver
 
+from auth.core import promises
 from auth.core.settings import Settings
 from sql import Database
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong, and the setting or command that fixes it."""
+    """What is wrong and what it means, and the setting or command that fixes it.
+
+    With `timed_out`, the cause may be this machine: an overloaded one accuses no other.
+    """
 
     sentence: str
     setting: str
+    timed_out: bool = False
 
 
 class NotChecked(Exception):
@@ -44,3 +49,11 @@ class Check:
     name: str
     title: str
     look: Callable[[Context], Failure | None]
+
+
+def span(seconds: int) -> str:
+    """Return a time for people, such as `3 hours`."""
+    for unit, length in (("days", promises.DAY), ("hours", promises.HOUR), ("minutes", promises.MINUTE)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

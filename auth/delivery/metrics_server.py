@@ -133,6 +133,8 @@ class _DatabaseMetrics(Collector):
             used.add_metric([total.name], total.count / self._totals[total.name].amount)
         yield used
         row = queries.measure_upkeep(self._db)
+        waits = "Statements on users or sessions that have waited for a lock for a second."
+        yield GaugeMetricFamily("latchkey_lock_waits", waits, row.lock_waits)
         yield GaugeMetricFamily("latchkey_webhook_failing", "Webhooks that fail.", row.failing_webhooks)
         for name, text, age in (
             ("backup_age", "Age of the newest backup.", row.backup_age),

@@ -18,7 +18,15 @@ def _hooks(context: Context) -> Failure | None:
     for name, hook in found.items():
         if problem := problem_of(hook, context.db, context.seconds_left):
             setting = f"AUTH_HOOK_{name.upper()}"
-            return Failure(f"The hook {hook.name} can't be asked: {problem}.", setting)
+            remedy = f"{setting} with the URL of a server that runs, and may be reached from here"
+            if hook.function:
+                remedy = f"create and grant that function as docs/hooks.md shows, or {setting} with another"
+            timed_out = problem == sockets.NO_ANSWER
+            return Failure(
+                f"The hook {hook.name} can't be asked, and what it decides is refused: {problem}.",
+                remedy,
+                timed_out,
+            )
     return None
 
 

@@ -55,7 +55,7 @@ class _Samples:
     """Gauges, and counters kept elsewhere as plain numbers."""
 
     def __init__(self, latchkey: Latchkey) -> None:
-        self._passwords, self._pool = latchkey.passwords, latchkey.db.pool
+        self._passwords, self._db, self._pool = latchkey.passwords, latchkey.db, latchkey.db.pool
         self._workers = _sum("latchkey_workers", "Workers that are running.")
         self._lag = Gauge(
             "latchkey_worker_lag_seconds",
@@ -64,7 +64,7 @@ class _Samples:
         )
         self._degraded = Gauge(
             "latchkey_degraded",
-            "Whether requests failed within the last minute.",
+            "Whether GET /health says degraded because of the database.",
             multiprocess_mode="livemax",
         )
         self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
@@ -77,14 +77,14 @@ class _Samples:
 
     def run(self) -> None:
         while True:
-            begin = time.monotonic()
             self._take()
+            begin = time.monotonic()
             time.sleep(_SAMPLE_INTERVAL)
             self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
 
     def _take(self) -> None:
         self._workers.set(1)
-        self._degraded.set(health.trouble() is not None)
+        self._degraded.set(health.check.look(self._db)[1] is not None)
         self._queue.set(self._passwords.queue_length)
         self._stuck.set(self._passwords.threads.is_stuck())
         self._connections.set(self._pool.lent)

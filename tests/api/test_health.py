@@ -1,17 +1,21 @@
-"""GET /health while the database answers; tests/faults/test_lost_database.py has the rest."""
+"""GET /health while the database answers; tests/faults/test_database_outages.py has the rest."""
 
-import struct
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import Any
 
+import psycopg2
 import pytest
 
 from auth import __version__
 from auth.core.settings import served
 from auth.web import health
 from tests.support.answers import A_TIMESTAMP, assert_ok
+from tests.support.processes import wait_until
 from tests.support.tables import Rows
-from tests.support.users import PASSWORD
+from tests.support.users import PASSWORD, sign_in
 
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
 
@@ -31,46 +35,102 @@ def test_health_costs_at_most_one_statement_a_second(client, parts):
     assert parts.db.statements_run - before <= 1 + (time.monotonic() - began)
 
 
+FULL = "The disk of the database is full; nothing can be written"
+READ_ONLY = "The database is read-only; nothing can be written"
+LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names the session that holds it"
+FAILING = "CREATE OR REPLACE FUNCTION {} LANGUAGE plpgsql AS $$BEGIN RAISE USING ERRCODE = '{}'; END$$"
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """Let each request ask the database."""
+    monkeypatch.setattr(health, "_INTERVAL", 0.0)
+
+
+def assert_degraded(client: Any, msg: str) -> None:
+    assert_ok(client.get("/health"), HEALTHY | {"status": "degraded", "msg": msg})
+    strict = client.get("/health?strict")
+    assert (strict.status_code, strict.json["status"], strict.json["msg"]) == (503, "unhealthy", msg)
+
+
 @pytest.fixture
 def failing_writes(database: Rows) -> Iterator[Callable[[str], None]]:
     """Let each new user fail with a condition of Postgres."""
 
     def fail(condition: str) -> None:
-        body = f"BEGIN RAISE USING MESSAGE = 'a test', ERRCODE = '{condition}'; END"
-        database.run(f"CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+        database.run(FAILING.format("fail() RETURNS trigger", condition))
         database.run("CREATE TRIGGER failing BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail()")
 
     yield fail
     database.run("DROP FUNCTION fail CASCADE")
-    health.seen[:] = bytes(len(health.seen))
 
 
-@pytest.mark.parametrize(
-    ("condition", "msg"),
-    [
-        ("disk_full", "The disk of the database is full; nothing can be written"),
-        ("read_only_sql_transaction", "The database is read-only; nothing can be written"),
-    ],
-)
-def test_health_is_degraded_for_a_minute_after_writes_failed(client, failing_writes, condition, msg):
-    failing_writes(condition)
-    assert client.post("/signup", json={"email": "a@example.com", "password": PASSWORD}).status_code == 503
-    assert_ok(client.get("/health"), HEALTHY | {"status": "degraded", "msg": msg})
-    strict = client.get("/health?strict")
-    assert (strict.status_code, strict.json["status"], strict.json["msg"]) == (503, "unhealthy", msg)
-    age_of_troubles(61)
+@contextmanager
+def full_disk(database: Rows) -> Iterator[None]:
+    written = database.value("SELECT pg_get_functiondef('write_to_disk'::regproc)")
+    database.run(FAILING.format("write_to_disk() RETURNS bigint", "disk_full"))
+    try:
+        yield
+    finally:
+        database.run(written)
+
+
+def sign_up(client: Any) -> int:
+    return client.post("/signup", json={"email": "a@example.com", "password": PASSWORD}).status_code
+
+
+@pytest.mark.usefixtures("anew")
+def test_health_is_degraded_from_a_write_to_a_full_disk_until_there_is_room(client, failing_writes, database):
+    with full_disk(database):
+        assert_ok(client.get("/health?strict"), HEALTHY)
+        failing_writes("disk_full")
+        assert sign_up(client) == 503
+        assert_degraded(client, FULL)
+    assert_ok(client.get("/health?strict"), HEALTHY)
+    with full_disk(database):
+        assert_ok(client.get("/health?strict"), HEALTHY)
+
+
+@pytest.mark.usefixtures("anew")
+def test_health_is_degraded_while_the_database_is_read_only_whatever_was_before(
+    client, failing_writes, database, parts
+):
+    name = database.value("SELECT current_database()")
+    with full_disk(database):
+        failing_writes("disk_full")
+        assert sign_up(client) == 503
+        database.run(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        try:
+            parts.db.pool.close()
+            assert_degraded(client, READ_ONLY)
+        finally:
+            database.run("SET default_transaction_read_only = off")
+            database.run(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+            parts.db.pool.close()
     assert_ok(client.get("/health?strict"), HEALTHY)
 
 
+@pytest.mark.usefixtures("anew")
+@pytest.mark.parametrize(
+    "statement", ["LOCK TABLE users", "LOCK TABLE sessions IN SHARE MODE", "UPDATE users SET role = role"]
+)
+def test_health_is_degraded_while_statements_wait_for_a_lock(client, alice, database_url, statement):
+    with closing(psycopg2.connect(database_url)) as holder, ThreadPoolExecutor(1) as thread:
+        holder.cursor().execute(statement)
+        assert_ok(client.get("/health?strict"), HEALTHY)
+        waiting = thread.submit(sign_in, client, alice.email)
+        wait_until(lambda: client.get("/health?strict").status_code == 503)
+        assert_degraded(client, LOCKED)
+        holder.rollback()
+        assert waiting.result().status_code == 200
+    assert_ok(client.get("/health?strict"), HEALTHY)
+
+
+@pytest.mark.usefixtures("anew")
 def test_health_does_not_change_after_a_failure_that_other_requests_do_not_share(client, failing_writes):
     failing_writes("lock_not_available")
-    assert client.post("/signup", json={"email": "a@example.com", "password": PASSWORD}).status_code == 503
+    assert sign_up(client) == 503
     assert_ok(client.get("/health?strict"), HEALTHY)
-
-
-def age_of_troubles(seconds: float) -> None:
-    times = [at - seconds for (at,) in struct.iter_unpack("d", health.seen)]
-    health.seen[:] = struct.pack(f"{len(times)}d", *times)
 
 
 @pytest.fixture

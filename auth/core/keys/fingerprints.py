@@ -9,7 +9,11 @@ from sql import Database, Transaction, queries
 
 
 class OtherKeys(Exception):
-    """One line for each setting whose keys are missing, or are not those of the database."""
+    """One line for each of the fields whose keys are missing, or are not those of the database."""
+
+    def __init__(self, lines: dict[str, str]) -> None:
+        super().__init__("\n".join(lines.values()))
+        self.fields = [*lines]
 
 
 def check(db: Database, settings: Settings) -> None:
@@ -62,21 +66,22 @@ def _with_files(settings: Settings) -> Settings:
 
 
 def _compare(known: dict[str, list[str]], settings: Settings) -> None:
-    lines, absent = [], missing(settings)
+    lines, absent = {}, missing(settings)
     for field, fingerprints in _fingerprints(settings).items():
         if field in absent:
-            lines.append(
+            lines[field] = (
                 f"{name_of(field)}: {absent[field]} is missing. Restore it from a backup, or copy it from"
                 " another node. If the key is lost for good, run: latchkey keys accept --new"
             )
         elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
-            lines.append(
+            lines[field] = (
                 f"{name_of(field)}: Differs from what this database last used ({_place(field, settings)})."
-                " All nodes need the same value. To replace it, set new,old; if the old value is lost, run:"
-                " latchkey keys accept."
+                " All nodes need the same value: copy it from another node, or restore it from a backup. To"
+                " replace it, set new,old. If no node and no backup has the old value, run: latchkey keys"
+                " accept."
             )
     if lines:
-        raise OtherKeys("\n".join(lines))
+        raise OtherKeys(lines)
 
 
 def _place(field: str, settings: Settings) -> str:

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Self
 
 import certifi
 
+NO_ANSWER = "no answer in time"
+
 
 class AddressRefused(OSError):
     """The host resolves only to addresses that must not be connected to."""
@@ -137,7 +139,7 @@ def why(error: BaseException) -> str:
         if isinstance(cause, AddressRefused):
             return "its address is refused"
         if isinstance(cause, TimeoutError):
-            return "no answer in time"
+            return NO_ANSWER
         if isinstance(cause, socket.gaierror):
             return "its name can't be resolved"
         if isinstance(cause, OSError) and cause.errno:

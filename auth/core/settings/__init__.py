@@ -27,7 +27,7 @@ from auth.core.tokens import claim_rules
 _WITHOUT_PREFIX = {"database_url", "port"}
 
 
-def _cores() -> int:
+def cores() -> int:
     # A container may be given fewer cores than the machine has.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -46,7 +46,7 @@ class Settings:
     database_url: str = kinds.database_url()
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.parsed(validators.bind, "127.0.0.1")
-    workers: int = kinds.number(_cores(), 1, 256)
+    workers: int = kinds.number(cores(), 1, 256)
     state_dir: Path = kinds.path("var")
     base_url: str = kinds.text("", validators.public_url)
     site_url: str = kinds.text("", validators.site_url)

@@ -59,6 +59,8 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
         text = ""
         try:
             text = path.read_text().strip()
+            if not text:
+                raise ValueError("Is empty. Restore it from a backup, or copy it from another node")
             check(name, text, path, must_sign=must_sign)
         except OSError as error:
             problems.append(f"{path}: Cannot be read: {error.strerror}.")

@@ -13,9 +13,10 @@ from auth.operator.doctor.examination import CHECKS, Result, examine, examine_fi
 from auth.operator.processes.start_checks import check_files
 
 _NAMES = [check.name for check in CHECKS]
-_MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "-", "unknown": "?"}
+# Of the worst result.
+_EXIT_STATUSES = {"failed": 3, "unknown": 2}
 _MISSING: tuple[Missing, ...] = ("refuse", "ignore")
-_FAILED = 3
 # When `latchkey/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
 _STARTED = "LATCHKEY_STARTED"
 
@@ -32,9 +33,10 @@ _STARTED = "LATCHKEY_STARTED"
 def command(skip: tuple[str, ...], as_json: bool) -> None:
     """Check for common problems, and print the setting to change for each.
 
-    Takes at most five seconds. Run it on the service's machine, with its settings.
+    Takes five seconds at most, unless this machine is overloaded. Run it on the service's machine, with its
+    settings.
 
-    Exits with 3 if a check failed.
+    Exits with 3 if a check failed, and 2 if an overloaded machine left one undone.
 
     \b
     Example: latchkey doctor --skip backup
@@ -43,8 +45,8 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
     for result in results:
         remedy = [f"  {result.setting}"] if result.setting else []
         show(dataclasses.asdict(result), as_json, f"{_MARKS[result.status]} {result.text}", *remedy)
-    if any(result.status == "failed" for result in results):
-        sys.exit(_FAILED)
+    statuses = {result.status for result in results}
+    sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
 
 
 def _results(skip: tuple[str, ...]) -> list[Result]:

@@ -1,27 +1,32 @@
 """Checks of the database: its version, schema, limits and clock."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
 
 import psycopg2
 import requests
-from psycopg2.errors import UndefinedTable
+from psycopg2.errors import DiskFull, ReadOnlySqlTransaction, UndefinedTable
 
-from auth.cli.checks import Check, Context, Failure, NotChecked
+from auth.cli.checks import Check, Context, Failure, NotChecked, span
+from auth.cli.commands import printable
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
 from auth.core.settings.values import encryption
 from auth.operator.doctor.public_url import fetch
 from auth.operator.processes import start_checks
 from sql import queries, schema
-from sql.pool import SIZE, reason
+from sql.pool import SIZE, NotInTime, reason
 
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
 # Of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
+_REFUSED_WITHIN = 0.5  # seconds in which a machine that works refuses a connection
+_LOCK_SECONDS = 0.7  # after which a lock is not one that passes
 
 
 def _answers(context: Context) -> Failure | None:
@@ -33,6 +38,40 @@ def _answers(context: Context) -> Failure | None:
         return Failure(
             f"The database cannot be used: {reason(error)}",
             "DATABASE_URL=postgresql://user:password@host/database, or start that Postgres",
+            timed_out=isinstance(error, NotInTime),
+        )
+    return None
+
+
+def _locks(context: Context) -> Failure | None:
+    """Take the locks that requests take, and look who holds them if that lasts."""
+    with ThreadPoolExecutor(1) as thread:
+        touched = thread.submit(queries.touch_users_and_sessions, context.db)
+        wait([touched], _LOCK_SECONDS)
+        blockers = queries.list_blockers(context.db)
+        if not blockers:
+            with suppress(ReadOnlySqlTransaction):  # which another check reports
+                touched.result()
+            return None
+    first = blockers[0]
+    since = f", in a transaction for {span(first.seconds)}" if first.seconds is not None else ""
+    who = f"{first.application or 'a program'} as {first.role}{since}"
+    held = f": {first.query}" if first.query else ""
+    statements = "1 statement" if first.waiting == 1 else f"{first.waiting} statements"
+    waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
+    return Failure(
+        printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock are 503."),
+        f"SELECT pg_terminate_backend({first.pid});  in psql, as {first.role} or a superuser",
+    )
+
+
+def _room(context: Context) -> Failure | None:
+    try:
+        queries.write_to_disk(context.db)
+    except DiskFull as error:
+        return Failure(
+            f"The disk of the database is full, so sign-ins and changes are refused: {reason(error)}",
+            "free space on the disk of Postgres' data directory; nothing needs a restart",
         )
     return None
 
@@ -144,11 +183,13 @@ def _encryption(context: Context) -> Failure | None:
 
 
 def _redis(context: Context) -> Failure | None:
+    began = time.monotonic()
     if start_checks.redis_problem(context.settings, context.seconds_left) is None:
         return None
     return Failure(
         "Redis does not respond: requests are not limited.",
         "AUTH_RATE_LIMIT_STORAGE=postgresql, until that Redis responds",
+        timed_out=time.monotonic() - began > _REFUSED_WITHIN,
     )
 
 
@@ -167,5 +208,7 @@ CHECKS = (
     Check("clock", "The clocks agree", _clock),
     Check("encryption", "Connections to other machines are encrypted", _encryption),
     Check("redis", "The rate limit storage responds", _redis),
+    Check("locks", "No statement waits for a lock", _locks),
+    Check("database-disk", "The database's disk has room", _room),
     Check("administrators", "There is an administrator", _administrators),
 )

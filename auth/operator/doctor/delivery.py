@@ -1,6 +1,6 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
-from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
 from auth.core import promises
 from sql import queries
 
@@ -9,7 +9,7 @@ def _running(context: Context) -> Failure | None:
     last = queries.select_last_done(context.db, task="delivery")
     if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
         return None
-    since = f"for {_span(last.seconds_ago)}" if last else "yet"
+    since = f"for {span(last.seconds_ago)}" if last else "yet"
     remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
     if context.settings.deliver:
         remedy = "systemctl restart latchkey; see its log"
@@ -22,7 +22,7 @@ def _waiting(context: Context) -> Failure | None:
         return None
     reason = f": {late.reason}" if late.reason else ""
     return Failure(
-        f"{late.total:,} messages are waiting to be sent, the oldest for {_span(late.oldest or 0)}{reason}.",
+        f"{late.total:,} messages are waiting to be sent, the oldest for {span(late.oldest or 0)}{reason}.",
         "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
     )
 
@@ -73,17 +73,10 @@ def _backup(context: Context) -> Failure | None:
     last = queries.select_last_done(context.db, task="backup")
     if last and last.seconds_ago < promises.BACKUP_LIMIT:
         return None
-    sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup has been made."
+    sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
     return Failure(
         sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if you back up another way"
     )
-
-
-def _span(seconds: int) -> str:
-    for unit, length in (("days", promises.DAY), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
 
 
 CHECKS = (

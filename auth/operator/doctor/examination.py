@@ -1,5 +1,6 @@
 """Runs all checks at once, until a deadline."""
 
+import os
 import threading
 import time
 from collections.abc import Collection, Sequence
@@ -11,13 +12,15 @@ from typing import Any, NoReturn, cast
 
 import dns.resolver
 import psycopg2
+from psycopg2.errors import LockNotAvailable, QueryCanceled
 
 from auth import wings
 from auth.cli.checks import Check, Context, Failure, NotChecked
-from auth.core.settings import Settings
+from auth.core.settings import Settings, cores
 from auth.core.settings.state import NotRunningError
 from auth.operator.doctor import database, delivery, mail, public_url, secrets
 from sql import Database
+from sql.pool import NotInTime, reason
 
 CHECKS = (
     *database.CHECKS,
@@ -28,18 +31,23 @@ CHECKS = (
     *wings.checks(),
 )
 SECONDS = 4.0  # from the start of the command
+_LEAST_SECONDS = 2.0  # for the checks, however long the start of the command took
 _MARGIN = 0.5  # seconds in which connections that were given up are reported
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
-_FIRST = ("database", "schema")
+_FIRST = ("database", "schema", "locks")
 _OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
 _DNS_SECONDS = 2.0
+_TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
 _Outcome = Failure | Exception | None  # of a check: what it found or raised
 
 
 @dataclass(frozen=True)
 class Result:
-    """`status` is `ok`, `failed` or `skipped`; `text` is the check's title or the problem."""
+    """`status` is `ok`, `failed`, `skipped`, or `unknown` if an overloaded machine left the check undone.
+
+    `text` is the check's title or the problem.
+    """
 
     check: str
     status: str
@@ -55,7 +63,8 @@ def examine(
     started: float | None = None,
 ) -> list[Result]:
     """Return the results in the order of `CHECKS`, `SECONDS` after `started`, a time of `time.monotonic`."""
-    last = (time.monotonic() if started is None else started) + SECONDS - _MARGIN
+    now = time.monotonic()
+    last = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:
         url = settings.find_database()
         db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, last=last))
@@ -111,19 +120,35 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
 def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
-    if isinstance(outcome, Failure):
-        return Result(check.name, "failed", outcome.sentence, outcome.setting)
     if isinstance(outcome, NotChecked):
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
+    timed_out = isinstance(outcome, _TIMEOUTS) or getattr(outcome, "timed_out", False)
+    if timed_out and (load := _overload()):
+        return Result(
+            check.name, "unknown", f"{check.title}: not checked: this machine is overloaded ({load})"
+        )
+    if isinstance(outcome, Failure):
+        return Result(check.name, "failed", outcome.sentence, outcome.setting)
     hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
     if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
-    reason, remedy = " ".join(f"{type(outcome).__name__}: {outcome}".split()), f"--skip {check.name}"
-    if isinstance(outcome, TimeoutError):
-        reason, remedy = f"no answer within {SECONDS:.0f} s", f"a working network and DNS, or {remedy}"
-    return Result(check.name, "failed", f"{check.title}: could not be checked, {reason}.", remedy)
+    problem, remedy = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}", f"--skip {check.name}"
+    if timed_out:
+        problem = (
+            reason(outcome) if isinstance(outcome, psycopg2.Error) else f"no answer within {SECONDS:.0f} s"
+        )
+        remedy = "wait until the network, DNS, the disk and Postgres respond, and run this again"
+    return Result(
+        check.name, "failed", f"{check.title}: could not be checked, {problem.rstrip('.')}.", remedy
+    )
+
+
+def _overload() -> str | None:
+    """Return the load of this machine if it is above twice its cores."""
+    load, count = os.getloadavg()[0], cores()
+    return f"load {load:.0f} on {count} cores" if load > 2 * count else None
 
 
 def _resolver(last: float) -> dns.resolver.Resolver:

@@ -5,9 +5,30 @@ import dns.resolver
 
 from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import NO_ANSWER
 from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
+
+_CREDENTIALS = "AUTH_SMTP_URL=smtp://user:password@host:587 with the right user and password, percent-encoded"
+# By what the failure says; the first that fits.
+_OF_TOKENS = {
+    "can't get an access token": "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see"
+    " docs/messages.md",
+    "can't sign in": "the mailbox's permission for the application, such as SMTP.SendAsApp; see"
+    " docs/messages.md",
+}
+_REMEDIES = {
+    "MAIL FROM": "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from",
+    "mismatch": "AUTH_SMTP_URL with the host name that the server's certificate has",
+    "certificate has expired": "a new certificate on the mail server",
+    "certificate": "SSL_CERT_FILE=/path/to/the-authority.pem in the service's environment, which signed the"
+    " server's certificate; or one of a public authority on the server",
+    "TLS:": "AUTH_SMTP_URL=smtp://… for a port without TLS or with STARTTLS, smtps://… for one with TLS",
+    "STARTTLS": "AUTH_SMTP_URL=smtps://user:password@host:465, or with the port that offers STARTTLS",
+    **dict.fromkeys(("can't sign in", "535", "534", "530", "authentication"), _CREDENTIALS),
+    "": "AUTH_SMTP_URL with the host and port of the server, and a network that leads there",
+}
 
 
 def _server(context: Context) -> Failure | None:
@@ -16,35 +37,23 @@ def _server(context: Context) -> Failure | None:
         raise NotChecked("AUTH_EMAIL_ENABLED is false")
     if settings.hook_send_email:
         raise NotChecked("a hook sends emails")
-    example = "AUTH_SMTP_URL=smtp://user:password@host:587"
     if settings.smtp_url in (None, urls.CONSOLE):
         if settings.is_local:
             raise NotChecked("emails are printed")
-        return Failure("There is no mail server: no emails are sent.", example)
+        return Failure(
+            "There is no mail server: no emails are sent.", "AUTH_SMTP_URL=smtp://user:password@host:587"
+        )
     timeouts = dict.fromkeys(("reply_timeout", "message_timeout"), context.seconds_left)
     sender = channels.mail_server(settings, **timeouts)
     try:
         sender.check()
     except TryLater as error:
-        remedy = _remedy(str(error), example, has_tokens=sender.tokens is not None)
-        return Failure(f"The mail server cannot be used: {error}.", remedy)
+        said = str(error)
+        remedies = (_OF_TOKENS if sender.tokens else {}) | _REMEDIES
+        remedy = next(remedy for sign, remedy in remedies.items() if sign in said)
+        timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
+        return Failure(f"The mail server cannot be used, so emails wait: {said}.", remedy, timed_out)
     return None
-
-
-def _remedy(reason: str, example: str, *, has_tokens: bool) -> str:
-    if reason.startswith("can't get an access token"):
-        return "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see docs/messages.md"
-    if "MAIL FROM" in reason:
-        return "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from"
-    if "TLS:" in reason:
-        return "AUTH_SMTP_URL with the host name of the server's certificate"
-    if "STARTTLS" in reason:
-        return "AUTH_SMTP_URL=smtps://user:password@host:465, or the port on which the server offers STARTTLS"
-    if has_tokens and reason.startswith("can't sign in"):
-        return "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
-    if any(code in reason for code in ("535", "534", "530", "authentication")):
-        return f"{example} with the right user and password, percent-encoded"
-    return f"{example} with the host and port of the server"
 
 
 def _sender(context: Context) -> Failure | None:

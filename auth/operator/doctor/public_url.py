@@ -12,14 +12,22 @@ from auth.cli.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net import probes
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import is_loopback
-from auth.core.net.sockets import Deadline, tls, why
+from auth.core.net.sockets import NO_ANSWER, Deadline, tls, why
 from auth.core.settings import Settings, running
 from auth.core.tokens import one_time
 from sql import queries
 
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
-_SERVICE_LOG = "journalctl -u latchkey; systemctl restart latchkey, if nothing else fails here"
+# By what GET /health says; the first that fits.
+_HEALTH_REMEDIES = {
+    "hash": "systemctl restart latchkey; see docs/monitoring.md",
+    "delivery": "mend what journalctl -u latchkey says of the delivery process, which starts again by itself",
+    **dict.fromkeys(
+        ("nothing can be written", "wait for a lock"), "mend what the other ✗ say; nothing needs a restart"
+    ),
+    "": "journalctl -u latchkey; systemctl restart latchkey, if nothing else fails here",
+}
 
 
 def _public_url(context: Context) -> Failure | None:
@@ -40,12 +48,14 @@ def _public_url(context: Context) -> Failure | None:
     except requests.JSONDecodeError:
         body = None
     except requests.RequestException as error:
-        return Failure(f"{base_url} cannot be reached from here: {why(error)}.", remedy)
+        reason = why(error)
+        return Failure(f"{base_url} cannot be reached from here: {reason}.", remedy, reason == NO_ANSWER)
     if not isinstance(body, dict) or body.get("service") != "latchkey":
         return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
     if response.status_code != requests.codes.ok or body.get("status") == "degraded":
         problem = " ".join(str(body.get("msg", "no reason given")).split())
-        return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", _SERVICE_LOG)
+        remedy = next(remedy for sign, remedy in _HEALTH_REMEDIES.items() if sign in problem)
+        return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", remedy)
     if body.get("version") != auth.__version__:
         return Failure(
             f"{base_url} runs version {body.get('version')}, but this command is {auth.__version__}.",
@@ -139,7 +149,8 @@ def _discovery(context: Context) -> Failure | None:
     except requests.JSONDecodeError:
         body = None
     except requests.RequestException as error:
-        return Failure(f"Applications cannot reach {url}: {why(error)}.", remedy)
+        reason = why(error)
+        return Failure(f"Applications cannot reach {url}: {reason}.", remedy, reason == NO_ANSWER)
     if not isinstance(body, dict) or "issuer" not in body:
         return Failure(f"{url} returns {response.status_code}, not the provider's metadata.", remedy)
     if body["issuer"] != settings.jwt_issuer:

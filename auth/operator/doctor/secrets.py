@@ -9,7 +9,7 @@ from auth.cli.checks import Check, Context, Failure, NotChecked
 from auth.core.files import exposure
 from auth.core.keys import fingerprints, resealing, rotation
 from auth.core.keys.fingerprints import OtherKeys
-from auth.core.settings import running
+from auth.core.settings import name_of, running
 from auth.core.tokens.derived_keys import format_time
 from sql import queries
 
@@ -28,13 +28,20 @@ def _fit(context: Context) -> Failure | None:
     try:
         fingerprints.check(context.db, context.settings)
     except OtherKeys as error:
-        settings = [line.partition(":")[0] for line in str(error).splitlines()]
+        names = ", ".join(map(name_of, error.fields))
         return Failure(
-            f"{', '.join(settings)}: not the keys that this database was last used with.",
-            f"{' and '.join(f'{name}=…' for name in settings)} from the other nodes, or latchkey keys accept",
+            f"{names}: not the keys that this database was last used with. This node does not start, and the"
+            " others refuse its tokens.",
+            "; ".join(_key_of_others(context, field) for field in error.fields),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
+
+
+def _key_of_others(context: Context, field: str) -> str:
+    if path := context.settings.key_files.get(field):
+        return f"copy {path} from another node, or restore it from a backup"
+    return f"{name_of(field)}=… as on the other nodes, or as in a backup"
 
 
 def _ages(context: Context) -> Failure | None:

@@ -9,15 +9,19 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg2
 import pytest
 
+from auth.cli.checks import Check
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.sockets import is_here
+from auth.core.settings import cores
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
 from auth.operator.doctor import database as database_checks
@@ -46,6 +50,7 @@ from tests.support.smtp_server import (
 )
 from tests.support.tls_postgres import TlsPostgres
 
+UNTIL_IT_RESPONDS = "wait until the network, DNS, the disk and Postgres respond, and run this again"
 PUBLIC = {"base_url": "https://auth.example.com", "site_url": "https://auth.example.com"}
 DOMAIN = {
     "example.com": "v=spf1 include:mail.example.net -all",
@@ -85,6 +90,7 @@ def healthy(parts, carol, database, base_url, running_service):
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     monkeypatch.setattr(examination, "SECONDS", 20.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -101,7 +107,7 @@ def look(healthy):
         if result.status == "skipped":
             return result.text.partition(": not checked, ")[2]
         assert result.status == "failed", result
-        assert re.fullmatch(r"[^\n]{10,}[.!]", result.text), result
+        assert re.fullmatch(r"[^\n]{10,}[.?]", result.text), result
         return result.setting
 
     return look
@@ -166,7 +172,11 @@ class TestCommand:
 
 
 # A check, the settings that make it fail, and how the setting to write begins.
-OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set()}
+OTHERS: dict[str, Any] = {
+    "secret_key": (secret("other"),),
+    "jwt_keys": signing_keys.new_jwk_set(),
+    "key_files": {},
+}
 UNLIMITED = PUBLIC | {"rate_limits_enabled": False}
 LIMITED = PUBLIC | {"rate_limits_enabled": True}
 ALLOW_LIST, APP = "AUTH_REDIRECT_ALLOW_LIST", "https://app.example.com"
@@ -174,12 +184,12 @@ AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://127.0.0.1:{
 SQL_HOOK, NO_SERVER = "pg-functions://postgres/pg_catalog/", f"http://127.0.0.1:{free_port()}/hook"
 SETTINGS = [
     ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}jsonb_strip_nulls"}, None),
-    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}no_hook"}, "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"),
-    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}now"}, "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"),
+    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}no_hook"}, "create and grant that function"),
+    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}now"}, "create and grant that function"),
     ("hooks", {"hook_before_user_created": NO_SERVER}, "AUTH_HOOK_BEFORE_USER_CREATED"),
     ("connections", {"workers": 64}, "AUTH_WORKERS=21, or max_connections of Postgres"),
     ("redis", AWAY, "AUTH_RATE_LIMIT_STORAGE="),
-    ("keys", OTHERS, "AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… from the other nodes"),
+    ("keys", OTHERS, "AUTH_SECRET_KEY=… as on the other nodes, or as in a backup; AUTH_JWT_KEYS=… as on"),
     ("public-url", {"base_url": f"http://127.0.0.1:{free_port()}"}, "AUTH_BASE_URL="),
     ("public-url", {"base_url": "http://auth.example.com"}, "AUTH_BASE_URL="),
     ("redirects", PUBLIC | {"site_url": APP}, f"{ALLOW_LIST}={APP}/**"),
@@ -390,10 +400,15 @@ class TestPublicUrl:
         skip = {check.name for check in CHECKS} - {"public-url"}
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
         assert result.text == f"{target.url}/health returns 503: Password hashing hangs."
-        assert "journalctl" in str(result.setting)
-        target.status, target.body = 200, b'{"service": "latchkey", "status": "degraded", "msg": "Disk full"}'
+        assert result.setting == "systemctl restart latchkey; see docs/monitoring.md"
+        full = "The disk of the database is full; nothing can be written"
+        target.status, target.body = (
+            200,
+            json.dumps({"service": "latchkey", "status": "degraded", "msg": full}).encode(),
+        )
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
-        assert result.text == f"{target.url}/health returns 200: Disk full."
+        assert result.text == f"{target.url}/health returns 200: {full}."
+        assert result.setting == "mend what the other ✗ say; nothing needs a restart"
 
     def test_certificate_that_is_not_trusted_or_expires(self, look, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
@@ -518,7 +533,7 @@ class TestMail:
 
     def test_certificate_of_the_mail_server_that_is_not_trusted(self, look_at, tmp_path):
         with MailServer(tls=Certificate(tmp_path)) as server:
-            assert "the server's certificate" in look_at(server.url("smtps"))
+            assert look_at(server.url("smtps")).startswith("SSL_CERT_FILE=")
 
     @pytest.mark.parametrize(
         ("missing", "record"), [*zip(DOMAIN, ("v=spf1", "DKIM", "v=DMARC1"), strict=True)]
@@ -570,6 +585,94 @@ class TestDelivery:
         assert look("webhooks").startswith(f"latchkey webhooks {remedy} {made['id']}")
 
 
+class TestLocks:
+    @pytest.mark.parametrize("statement", ["LOCK TABLE users", "LOCK TABLE sessions IN SHARE MODE"])
+    def test_session_that_blocks_all_is_named_with_the_statement_that_ends_it(
+        self, healthy, database_url, database, statement
+    ):
+        with closing(psycopg2.connect(database_url, application_name="psql")) as holder:
+            pid = holder.info.backend_pid
+            holder.cursor().execute(f"{statement}; SELECT 'a secret'")
+            results = {result.check: result for result in examine(healthy)}
+            found = results["locks"]
+            text = (
+                rf"Session {pid} \(psql as postgres, in a transaction for \d s: {statement}; SELECT\) blocks"
+                r" \d+ statements?, one for \d s: (EXECUTE|WITH) \w+[^.]*\. Requests that need this lock are 503\."
+            )
+            assert re.fullmatch(text, found.text), found.text
+            assert (
+                found.setting == f"SELECT pg_terminate_backend({pid});  in psql, as postgres or a superuser"
+            )
+            others = {name: result for name, result in results.items() if name != "locks"}
+            assert not [result for result in others.values() if "--skip" in str(result.setting)]
+            assert {result.status for result in others.values()} <= {"ok", "skipped"}
+            assert "not checked, see locks" in results["administrators"].text or "SHARE" in statement
+            database.run(found.setting.partition(";")[0])
+        assert {result.status for result in examine(healthy)} == {"ok", "skipped"}
+
+    def test_session_at_the_head_of_the_queue_is_named(self, look, database_url):
+        with (
+            closing(psycopg2.connect(database_url, application_name="forgotten")) as holder,
+            closing(psycopg2.connect(database_url, application_name="migration")) as waiter,
+            ThreadPoolExecutor(1) as thread,
+        ):
+            holder.cursor().execute("SELECT FROM users")
+            change = "ALTER TABLE users ALTER COLUMN role DROP DEFAULT"
+            waiting = thread.submit(waiter.cursor().execute, change)
+            pid = holder.info.backend_pid
+            assert look("locks").startswith(f"SELECT pg_terminate_backend({pid});")
+            holder.rollback()
+            waiting.result()
+            waiter.rollback()
+        assert look("locks") is None
+
+
+class TestOverload:
+    @pytest.fixture
+    def load(self, monkeypatch):
+        def load(times: float) -> None:
+            monkeypatch.setattr(os, "getloadavg", lambda: (times * cores(), 0.0, 0.0))
+
+        return load
+
+    def test_time_out_on_an_overloaded_machine_accuses_nobody(self, look, healthy, load):
+        load(2.5)
+        with BadMailServer("GREETING", "hang") as silent:
+            address = f"127.0.0.1:{silent.port}"
+            hung: dict[str, Any] = {"database_url": f"postgresql://{address}/d"}
+            hung |= dict.fromkeys(("base_url", "site_url"), f"http://{address}")
+            hung |= {"smtp_url": f"smtp://{address}", "mail_from": MAIL["mail_from"]}
+            hung |= {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{address}"}
+            results = {result.check: result for result in examine(dataclasses.replace(healthy, **hung))}
+        assert not [result for result in results.values() if result.status == "failed"]
+        for name in ("database", "redis", "public-url", "mail-server"):
+            left = f"not checked: this machine is overloaded (load {2.5 * cores():.0f} on {cores()} cores)"
+            assert (results[name].status, results[name].text.partition(": ")[2]) == ("unknown", left)
+            assert results[name].setting is None
+
+    def test_refused_port_on_an_overloaded_machine_is_a_failure(self, look, healthy, load):
+        load(2.5)
+        closed = f"127.0.0.1:{free_port()}"
+        assert look("database", database_url=f"postgresql://{closed}/d").startswith("DATABASE_URL=")
+        assert look("public-url", base_url=f"http://{closed}").startswith("AUTH_BASE_URL=")
+        assert "host and port" in look(
+            "mail-server", smtp_url=f"smtp://{closed}", mail_from=MAIL["mail_from"]
+        )
+
+    @cases(("times", "status"), [(1.9, 3), (2.5, 2)])
+    def test_exit_status_tells_undone_checks_from_failed_ones(
+        self, environment, healthy, load, monkeypatch, times, status
+    ):
+        load(times)
+        hanging = Check("clock", "The clocks agree", lambda _context: time.sleep(5))
+        monkeypatch.setattr(examination, "CHECKS", (hanging,))
+        monkeypatch.setattr(examination, "SECONDS", 0.5)
+        monkeypatch.setattr(examination, "_LEAST_SECONDS", 0.1)
+        done = run_with_settings(environment, "doctor")
+        marked = [line for line in done.stdout.splitlines() if line.startswith(("✗", "?"))]
+        assert (done.exit_code, [line[0] for line in marked]) == (status, ["?" if status == 2 else "✗"])
+
+
 class TestDeadline:
     def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(self, healthy, replaced, monkeypatch):
         checks = replaced(clock=lambda over: over.wait(), redis=lambda _over: 1 / 0)
@@ -579,9 +682,12 @@ class TestDeadline:
         statuses = {name: result.status for name, result in results.items()}
         assert statuses == {"clock": "failed", "redis": "failed", "schema": "ok"}
         assert "no answer within 3 s" in results["clock"].text
+        assert results["clock"].setting == UNTIL_IT_RESPONDS
         assert "ZeroDivisionError: division by zero" in results["redis"].text
+        assert results["redis"].setting == "--skip redis"
 
     def test_time_since_the_start_of_the_command_counts(self, environment, healthy, replaced, monkeypatch):
+        monkeypatch.setattr(examination, "_LEAST_SECONDS", -0.5)
         hanging = replaced(database=lambda over: over.wait(), keys=lambda over: over.wait())
         monkeypatch.setattr(examination, "CHECKS", hanging)
         monkeypatch.setattr(examination, "SECONDS", 3600.0)
@@ -599,10 +705,11 @@ class TestDeadline:
             command = [sys.executable, str(CHECKOUT / "latchkey" / "__main__.py"), "doctor", "--json"]
             done = subprocess.run(command, env=environment | hung, capture_output=True, check=False)
         results = {result["check"]: result["status"] for result in map(json.loads, done.stdout.splitlines())}
-        assert (done.returncode, done.stderr, [*results]) == (3, b"", ["settings", *(c.name for c in CHECKS)])
-        hanging = ("database", "redis", "public-url", "mail-server")
-        assert {results[name] for name in hanging} == {"failed"}
-        assert {results[name] for name in ("schema", "keys", "delivery")} == {"skipped"}
+        assert (done.stderr, [*results]) == (b"", ["settings", *(check.name for check in CHECKS)])
+        hanging = {results[name] for name in ("database", "redis", "public-url", "mail-server")}
+        # As busy as this machine is.
+        assert (done.returncode, hanging) in ((3, {"failed"}), (2, {"unknown"}))
+        assert {results[name] for name in ("schema", "keys", "delivery")} <= {"skipped", "unknown"}
 
     @pytest.fixture
     def replaced(self):
