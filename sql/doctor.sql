@@ -30,6 +30,7 @@ WITH RECURSIVE queue AS (
   SELECT chain.pid, chain.waitstart, queue.blocker FROM chain JOIN queue ON queue.pid = chain.blocker
 )
 SELECT s.pid,
+       format('SELECT pg_terminate_backend(%s)', s.pid) AS remedy,
        nullif(s.application_name, '') AS application,
        s.usename::text AS role,
        extract(epoch FROM now() - s.xact_start)::integer AS seconds,

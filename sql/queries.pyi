@@ -508,6 +508,7 @@ def touch_users_and_sessions(on: Runner, /) -> int: ...
 
 class ListBlockers(NamedTuple):
     pid: int
+    remedy: str
     application: str | None
     role: str
     seconds: int | None

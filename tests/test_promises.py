@@ -143,6 +143,7 @@ _PLAIN = {
     ),
     *("list_sealed_removed_factors", "list_sealed_openid_keys", "list_sealed_webhooks", "removed_secret"),
     *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
+    *("statement_without_values", "write_to_disk"),
 }
 _OF_NODES_OF_0_3_0 = {"undone_since", "had_no_address", "proved_with_older", "spend_code"}
 
@@ -165,7 +166,6 @@ AS_LONG = {
     "auth/delivery/rendering.py": "the width of a picture",
     "auth/core/files.py": "abandoned temporary files",
     "auth/core/keys/rotation.py": "clocks that differ",
-    "auth/operator/doctor/delivery.py": "a unit",
     "auth/operator/processes/embedded_postgres.py": "its start",
     "auth/web/html/brand.py": "what browsers cache",
     "auth/web/html/problems.py": "a status",

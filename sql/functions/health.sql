@@ -17,8 +17,10 @@ LANGUAGE sql SET work_mem = '64kB' SET temp_tablespaces = '' AS $$
   SELECT count(*) FROM generate_series(1, 100000)
 $$;
 
--- Statements quote tokens and addresses. Those that are not prepared begin with their isolation level.
+-- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
+-- isolation level with which those begin that are not prepared.
 CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
-  SELECT left(rtrim(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; |[(''].*', '', 'g')), 80)
+  SELECT left(regexp_replace(regexp_replace(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; ?', ''),
+                                            '''[^'']*(''|$)', '''…''', 'g'), '\s+', ' ', 'g'), 80)
 $$;

@@ -61,7 +61,7 @@ def _locks(context: Context) -> Failure | None:
     waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
     return Failure(
         printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock are 503."),
-        f"SELECT pg_terminate_backend({first.pid});  in psql, as {first.role} or a superuser",
+        f"{first.remedy};  in psql, as {first.role} or a superuser",
     )
 
 

@@ -11,14 +11,11 @@ from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
 
 _CREDENTIALS = "AUTH_SMTP_URL=smtp://user:password@host:587 with the right user and password, percent-encoded"
+_PERMISSION = "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
 # By what the failure says; the first that fits.
-_OF_TOKENS = {
+_REMEDIES = {
     "can't get an access token": "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see"
     " docs/messages.md",
-    "can't sign in": "the mailbox's permission for the application, such as SMTP.SendAsApp; see"
-    " docs/messages.md",
-}
-_REMEDIES = {
     "MAIL FROM": "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from",
     "mismatch": "AUTH_SMTP_URL with the host name that the server's certificate has",
     "certificate has expired": "a new certificate on the mail server",
@@ -49,7 +46,7 @@ def _server(context: Context) -> Failure | None:
         sender.check()
     except TryLater as error:
         said = str(error)
-        remedies = (_OF_TOKENS if sender.tokens else {}) | _REMEDIES
+        remedies = _REMEDIES | ({"can't sign in": _PERMISSION} if sender.tokens else {})
         remedy = next(remedy for sign, remedy in remedies.items() if sign in said)
         timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
         return Failure(f"The mail server cannot be used, so emails wait: {said}.", remedy, timed_out)

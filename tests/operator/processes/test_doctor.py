@@ -596,10 +596,11 @@ class TestLocks:
             results = {result.check: result for result in examine(healthy)}
             found = results["locks"]
             text = (
-                rf"Session {pid} \(psql as postgres, in a transaction for \d s: {statement}; SELECT\) blocks"
-                r" \d+ statements?, one for \d s: (EXECUTE|WITH) \w+[^.]*\. Requests that need this lock are 503\."
+                rf"Session {pid} \(psql as postgres, in a transaction for \d s: {statement}; SELECT '…'\) blocks"
+                r" \d+ statements?, one for \d s: (?P<waiting>.+)\. Requests that need this lock are 503\."
             )
             assert re.fullmatch(text, found.text), found.text
+            assert "a secret" not in found.text
             assert (
                 found.setting == f"SELECT pg_terminate_backend({pid});  in psql, as postgres or a superuser"
             )
