@@ -284,13 +284,15 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
--- Browsers that are signed in on our pages, identified by the hash of their cookie.
+-- Browsers that are signed in on our pages, identified by the hash of their cookie. The application may sign
+-- the user in once without a question until `site_expected_until`: a flow of ours has led the browser there.
 CREATE TABLE browser_sessions (
   token_hash  bytea PRIMARY KEY,
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   session_id  uuid NOT NULL CONSTRAINT browser_sessions_session_id_key UNIQUE
                 REFERENCES sessions ON DELETE CASCADE,
-  created_at  timestamptz NOT NULL DEFAULT now()
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  site_expected_until  timestamptz
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 

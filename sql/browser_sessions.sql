@@ -38,6 +38,17 @@ RETURNING s.aal, s.amr, lacks_step(u, s.aal, :mfa_required, has_second_step(u.id
 -- name: renew_browser_session(session_id uuid, token_hash bytea)
 UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
 
+-- name: expect_site(session_id uuid, lifetime integer)
+UPDATE browser_sessions
+   SET site_expected_until = now() + make_interval(secs => :lifetime)
+ WHERE session_id = :session_id;
+
+-- name: meet_site(session_id uuid)
+-- Once.
+UPDATE browser_sessions
+   SET site_expected_until = NULL
+ WHERE session_id = :session_id AND site_expected_until > now();
+
 -- name: select_session_method(session_id uuid) -> row
 SELECT method FROM sessions WHERE id = :session_id;
 

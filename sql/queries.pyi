@@ -253,6 +253,10 @@ def mark_opened_by(on: Runner, /, *, session_id: str | None, opened_by: str | No
 
 def renew_browser_session(on: Runner, /, *, session_id: str | None, token_hash: bytes | memoryview | None) -> int: ...
 
+def expect_site(on: Runner, /, *, session_id: str | None, lifetime: int | None) -> int: ...
+
+def meet_site(on: Runner, /, *, session_id: str | None) -> int: ...
+
 class SelectSessionMethod(NamedTuple):
     method: str
 

@@ -41,7 +41,8 @@ LONGEST_FILE = 320
 
 # Settings whose default is empty, generated or computed.
 WITHOUT_WRITTEN_DEFAULT = {
-    *("DATABASE_URL", "AUTH_WORKERS", "AUTH_BASE_URL", "AUTH_SITE_URL", "AUTH_REDIRECT_ALLOW_LIST"),
+    *("DATABASE_URL", "AUTH_WORKERS", "AUTH_BASE_URL", "AUTH_SITE_URL", "AUTH_SITE_LOGIN_URL"),
+    "AUTH_REDIRECT_ALLOW_LIST",
     *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER"),
     *("AUTH_WEBAUTHN_RP_ID", "AUTH_WEBAUTHN_ORIGINS", "AUTH_CORS_ORIGINS", "AUTH_VERIFY_ON_GET"),
     *("AUTH_BRAND_NAME", "AUTH_BRAND_COMPANY", "AUTH_BRAND_LOGO", "AUTH_SMTP_URL", "AUTH_MAIL_TEMPLATES"),
@@ -139,7 +140,7 @@ DOORS = {
     "begin_passkey": "/passkeys/registration/options /account/passkeys/new",
     "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
     "change_address": "/user /account/email /account/phone",
-    "change_user": "/user /account/email /account/name /account/phone /new-password",
+    "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
     "create_recovery_codes": "/recovery_codes /account/recovery-codes",
     "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",

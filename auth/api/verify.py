@@ -196,7 +196,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
 def _redirect_elsewhere(session: Any, link_type: str) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
     if link_type == "recovery":
-        destination = arrivals.Destination().before_password()
+        destination = arrivals.Destination().or_site()
         return arrivals.redirect_with_cookie(session, destination, "new-password")
     return arrivals.redirect_with_cookie(session, arrivals.Destination(), "account?done=here")
 

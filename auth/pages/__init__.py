@@ -14,7 +14,7 @@ def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.next_pages.extend(
         (
             ("email|phone|changes|two-step|delete", "account/{}"),
-            ("new-password", "{}"),
+            ("new-password|join", "{}"),
             (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),
         )
     )

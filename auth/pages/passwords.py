@@ -35,15 +35,32 @@ def check_common() -> Response:
 
 
 @form_at(
-    blueprint, "/new-password", "change_user", level=Level.AAL2, is_queued=True, refusal="change_refused"
+    blueprint,
+    "/{kind}",
+    "change_user",
+    kinds=("new-password", "join"),
+    level=Level.AAL2,
+    is_queued=True,
+    refusal="change_refused",
 )
-def new_password(problem: Problem | None = None) -> Response:
+def new_password(kind: str, problem: Problem | None = None) -> Response:
+    """Ask for a new password, or, as /join, for the first one of an invited user."""
+    is_first, to = kind == "join", destination()
     if request.method == "POST" and not problem:
         change_user(read_form(form_schemas.PasswordForm()))
-        return redirect_onward(destination(), done="password")
+        return redirect_onward(to, done="first_password" if is_first else "password")
     if not problem:
         require_proof()
-    known = browser_sessions.resume()
+        if is_first and guard.live_caller().password_hash:
+            return redirect_to_own(to.path("new-password"))
     # If the account, which lists them, is not the next page.
-    changes = removal.list_recent(latchkey.db, guard.caller_id()) if destination().then else []
-    return form_page("new_password.html", "new-password", problem=problem, known=known, changes=len(changes))
+    changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
+    return form_page(
+        "new_password.html",
+        kind,
+        problem=problem,
+        kind=kind,
+        is_first=is_first,
+        known=browser_sessions.resume(),
+        changes=len(changes),
+    )

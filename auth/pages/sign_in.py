@@ -15,7 +15,14 @@ from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import Session, redirect
 from auth.domain.sign_in import waiting
-from auth.domain.sign_in.arrivals import LAST_USED, Destination, redirect_onward, redirect_with_cookie
+from auth.domain.sign_in.arrivals import (
+    LAST_USED,
+    Destination,
+    is_expected,
+    redirect_after_sign_in,
+    redirect_onward,
+    redirect_with_cookie,
+)
 from auth.domain.sign_in.passwords import sign_in_with_password
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
@@ -51,8 +58,8 @@ def sign_in(problem: Problem | None = None) -> Response:
         session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
         return redirect_with_cookie(session.row, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
-    if known and not to:
-        return redirect_onward(to)
+    if known and (not to or (request.method == "GET" and is_expected(to))):
+        return redirect_after_sign_in(to)
     return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
 
 
@@ -84,7 +91,7 @@ def sign_up(problem: Problem | None = None) -> Response:
     if problem:
         return _request_again("sign-up", problem)
     if request.method == "POST":
-        sent, to = read_form(form_schemas.SignInForm()), destination()
+        sent, to = read_form(form_schemas.SignInForm()), destination().or_site()
         address = _address_of(sent)
         body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
         if latchkey.settings.autoconfirm:
@@ -104,7 +111,7 @@ def request_sign_up_code(problem: Problem | None = None) -> Response:
     """Send the confirmation again."""
     if problem:
         return code_again("sign-up", problem)
-    return send_code("sign-up", destination().own_url("sign-in"), "signup", "sms_signup")
+    return send_code("sign-up", destination().or_site().own_url("sign-in"), "signup", "sms_signup")
 
 
 @blueprint.post("/sign-up/verify")
@@ -119,7 +126,7 @@ def forgot_password(problem: Problem | None = None) -> Response:
     if problem:
         return _request_again("forgot-password", problem)
     if request.method == "POST":
-        back = destination().before_password().own_url("new-password")
+        back = destination().or_site().own_url("new-password")
         return send_code("forgot-password", back, "recovery")
     return forgot_page()
 
@@ -270,8 +277,9 @@ def redirect_if_used(path: str, email: str) -> Response | None:
 
 def _onward(path: str) -> tuple[Destination, str]:
     """Return the destination after a page that asks for a code, and the page that leads there."""
-    to = destination()
-    return (to.before_password(), "new-password") if path == "forgot-password" else (to, "sign-in")
+    if path == "sign-in":
+        return destination(), path
+    return destination().or_site(), "new-password" if path == "forgot-password" else "sign-in"
 
 
 def not_yet() -> Problem:

@@ -1,51 +1,21 @@
 """Whole stories in a real browser, with a real mail server, from the mail to the last page."""
 
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
-from tests.support.http_target import HttpTarget
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.users import DAVE, PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-NEW_PASSWORD = "Fresh-Horse-2"
-
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[HttpTarget]:
-    """The home page of an application, which knows nothing of tokens."""
-    with HttpTarget() as target:
-        target.headers = {"Content-Type": "text/html"}
-        target.body = b"<!doctype html><link rel=icon href=data:,><title>Acme</title>Welcome to Acme"
-        yield target
-
-
-@pytest.fixture(scope="module")
-def settings(mailing: dict[str, str], home: HttpTarget) -> dict[str, str]:
-    return mailing | {"AUTH_SITE_URL": f"{home.url}/start"}
-
-
-@pytest.fixture
-def choose(page: Browser, home: HttpTarget):
-    """Choose a password, which leads to the home page, opened once and without tokens."""
-    home.requests.clear()
-
-    def choose() -> None:
-        page.wait_for("Choose a new password")
-        page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))
-        fill(page, password=NEW_PASSWORD)
-        page.click("Save password")
-        page.wait_for("Welcome to Acme")
-        assert page.url == f"{home.url}/start"
-        assert [request.path for request in home.requests] == ["/start"]
-
-    return choose
+def settings(mailing: dict[str, str]) -> dict[str, str]:
+    return mailing
 
 
 @pytest.fixture
@@ -165,19 +135,6 @@ def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, 
     page.wait_for(f"Continue as {alice.email}")
     page.click(f"Continue as {alice.email}")
     assert traded(site, page, application)["user"]["email"] == alice.email
-
-
-@pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without script"])
-def test_invited_user_chooses_a_password_and_signs_in_to_the_application(
-    page, site, here, service_role, post, choose, home, has_script
-):
-    page.without_script(not has_script)
-    site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
-    page.open(post.read(DAVE, "You’ve been invited to Acme").link)
-    page.click("Continue")
-    choose()
-    page.open(f"{here}/sign-in?redirect_to={home.url}/callback")
-    page.wait_for(f"Continue as {DAVE}")
 
 
 def test_sign_in_and_second_step_work_by_keyboard(page, here, alice):

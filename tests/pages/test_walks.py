@@ -72,7 +72,7 @@ def check_headers(name: str, page: Page) -> None:
 def check_way_out(name: str, page: Page) -> None:
     """Check that a page of the account, if it shows a form, has a way to sign out."""
     targets = {form.action.rpartition("../")[2] for form in page.forms} - {"preferences"}
-    if targets and urlsplit(page.url).path.startswith(("/account", "/new-password")):
+    if targets and urlsplit(page.url).path.startswith(("/account", "/new-password", "/join")):
         assert "sign-out" in targets, name
 
 

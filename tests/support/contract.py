@@ -25,7 +25,7 @@ CONSOLE = "console"
 # What frame-ancestors says where X-Frame-Options says this.
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _PAGES = re.compile(
-    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password.*|\.well-known/change-password"
+    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|join|new-password.*|\.well-known/change-password"
     r"|second-step.*|waiting.*|account.*|console.*|docs/.*|oauth/consent|oauth/logout.*)"
 )
 _seen: set[tuple[Any, ...]] = set()

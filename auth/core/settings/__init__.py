@@ -50,6 +50,7 @@ class Settings:
     state_dir: Path = kinds.path("var")
     base_url: str = kinds.text("", validators.public_url)
     site_url: str = kinds.text("", validators.site_url)
+    site_login_url: str = kinds.text("", validators.site_login_url)
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
     # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
     # used.

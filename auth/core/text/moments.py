@@ -27,7 +27,7 @@ def wait(seconds: int, language: str) -> Markup:
     minutes = math.ceil(seconds / 60)
     hours = math.ceil(minutes / 60)
     name, number = ("minutes", minutes) if minutes < 60 else ("hours", hours)
-    if hours >= 48:
+    if hours > 48:
         name, number = "days", math.ceil(hours / 24)
     return _words(language, f"wait.{name}", number)
 

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from flask import Response
+from flask import Response, request
 
-from auth.core.net.redirects import with_fragment, with_query
+from auth.core import promises
+from auth.core.net.redirects import origin, with_fragment, with_query
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions, token_response
 from auth.domain.sessions.issuing import about_new, is_asked
@@ -61,8 +62,8 @@ def target_of(link: Any) -> str | None:
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
-    Or a page of ours, `next`, which also gets the others. `then` is `site` if a new password leads on to
-    AUTH_SITE_URL, without tokens.
+    Or a page of ours, `next`, which also gets the others. `then` is `site` if a sign-up or a new password
+    leads on to AUTH_SITE_LOGIN_URL, without tokens.
     """
 
     redirect_to: str | None = None
@@ -96,8 +97,8 @@ class Destination:
     def parameters(self) -> dict[str, str]:
         return {name: value for name, value in asdict(self).items() if value}
 
-    def before_password(self) -> "Destination":
-        """Return the destination for /new-password, which leads on to the site, if to nothing else."""
+    def or_site(self) -> "Destination":
+        """Return a destination that leads on to the site, if to nothing else."""
         if self or self.next or not latchkey.settings.has_site:
             return self
         return replace(self, then="site")
@@ -123,7 +124,9 @@ def redirect_signed_in(
         return redirect(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
         if "password_removed" in outcome.members:
-            target = _destination(target).before_password().own_url("new-password")
+            target = _destination(target).or_site().own_url("new-password")
+        elif link_type == "invite" and urlsplit(target).path.endswith("/new-password"):
+            target = _destination(target).own_url("join")
         return _sign_in_browser(target, outcome.session.row, "code" if link_type == "magiclink" else way)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
@@ -174,9 +177,28 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
     if destination:
         # Raises `ApiError` if the second step is missing.
         return redirect_signed_in(destination.url, _open_for_application(destination, level))
-    account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
+    if destination.then:
+        return _redirect_to_site()
+    return redirect(own_url("account", {"done": done} if done else {}))
+
+
+def _redirect_to_site() -> Response:
+    """Redirect to where the application begins its own sign-in, which `is_expected` then lets us answer."""
+    # After a form of ours: another site may have started a GET request.
+    if request.method == "POST":
+        lifetime, session_id = promises.FLOW_LIFETIME, g.caller.session_id
+        queries.expect_site(latchkey.db, session_id=session_id, lifetime=lifetime)
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
-    return redirect(latchkey.settings.site_url if destination.then else account)
+    return redirect(latchkey.settings.site_login_url)
+
+
+def is_expected(destination: Destination) -> bool:
+    """Whether the caller's browser comes from the application to which a flow of ours has led it. Once."""
+    # Another page may send it here too: only the page that made the challenge can use the code.
+    site = origin(latchkey.settings.site_login_url)
+    if not destination.code_challenge or origin(destination.url) != site:
+        return False
+    return queries.meet_site(latchkey.db, session_id=g.caller.session_id) == 1
 
 
 def _open_for_application(destination: Destination, level: Level) -> Outcome:
@@ -197,7 +219,7 @@ def _open_for_application(destination: Destination, level: Level) -> Outcome:
 def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:
     token = browser_sessions.begin(session)
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
-    response = _redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
+    response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
     browser_sessions.remember(response, token)
     if way:
         cookies.remember(response, LAST_USED, way, max_age=_YEAR)
@@ -213,7 +235,8 @@ def _destination(target: str) -> Destination:
         return Destination()
 
 
-def _redirect_after_sign_in(destination: Destination) -> Response:
+def redirect_after_sign_in(destination: Destination) -> Response:
+    """Redirect like `redirect_onward`, or to the page for what is missing."""
     try:
         return redirect_onward(destination)
     except ApiError as error:

@@ -64,6 +64,11 @@ class TestDefaults:
         assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("http://localhost:9000",) * 3
         loaded = load(AUTH_BASE_URL="https://auth.example.com/")
         assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
+        loaded = load(AUTH_SITE_URL="https://app.example.com/start")
+        assert loaded.site_login_url == "https://app.example.com/start"
+        allowed = {"AUTH_REDIRECT_ALLOW_LIST": "https://login.example.com/**"}
+        login = "https://login.example.com/start?iss=https://auth.example.com"
+        assert load(AUTH_SITE_LOGIN_URL=login, **allowed).site_login_url == login
 
     def test_settings_are_frozen(self, load):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -269,6 +274,7 @@ MAY_BE_EMPTY = [
 AUDIENCE = "Must not be second_step, or a UUID, as the ids of applications are."
 BIND = "Must be an address such as 127.0.0.1 or ::1; PORT is a setting of its own."
 HTTP_URL = "Must be an http or https URL without a user, query or fragment"
+LOGIN_URL = "Must be an http or https URL without a user or fragment"
 
 
 class TestEmptyValues:
@@ -307,6 +313,13 @@ class TestProblems:
                 f"{HTTP_URL}: it must have a host in lower case, and no user.",
             ),
             ("AUTH_SITE_URL", "https://*.example.com", f"{HTTP_URL}: it has a wildcard."),
+            ("AUTH_SITE_LOGIN_URL", "https://*.example.com", f"{LOGIN_URL}: it has a wildcard."),
+            ("AUTH_SITE_LOGIN_URL", "http://localhost:8000/#x", f"{LOGIN_URL}."),
+            (
+                "AUTH_SITE_LOGIN_URL",
+                "https://app.example.com/login",
+                "Must be at the origin of AUTH_SITE_URL, or an allowed redirect.",
+            ),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
             ("AUTH_JWT_AUDIENCE", "second_step", AUDIENCE),
             ("AUTH_JWT_AUDIENCE", "7C4E0A52-5c1f-4d3c-9d5e-2a1f0c9b8e77", AUDIENCE),

@@ -12,7 +12,7 @@ from tests.support.users import ALICE, DAVE, PASSWORD, sign_in
 
 APPLICATION = "https://app.example.com/start"
 ALLOWED = "https://app.example.com/choose?x=1"
-PAGE = f"{SITE}/new-password?then=site"
+PAGE, JOIN = f"{SITE}/new-password?then=site", f"{SITE}/join?then=site"
 NEW = "Fresh-Horse-2"
 # What asks for a link, with the body.
 ASKS = {
@@ -67,7 +67,7 @@ class TestAsked:
     @pytest.mark.parametrize("lead", [spent, opened])
     def test_link_signs_the_client_in_on_our_page(self, client, ask, database, what, body, lead):
         response = lead(client, ask(client, what, **body))
-        assert (response.status_code, response.location) == (303, PAGE)
+        assert (response.status_code, response.location) == (303, JOIN if "invite" in what else PAGE)
         assert "latchkey=" in response.headers["Set-Cookie"]
         assert (database.count("sessions"), database.count("browser_sessions")) == (1, 1)
         assert database.count("authorization_codes") == 0
@@ -109,23 +109,45 @@ class TestAsked:
         operator.press("invite", email=DAVE)
         operator.visit(f"/console/users/{alice.id}/recover")
         operator.press("recover")
-        for address in (DAVE, ALICE):
-            assert spent(client, mailbox.link_for(address)).location == PAGE
+        for address, target in ((DAVE, JOIN), (ALICE, PAGE)):
+            assert spent(client, mailbox.link_for(address)).location == target
 
 
 class TestNewPassword:
     def test_invited_user_chooses_a_password_and_goes_on_to_the_application(self, visitor, client, ask):
         visitor.visit(ask(client, "/admin/invite"))
         page = visitor.submit()
-        assert (page.url, DAVE in words(page)) == (PAGE, True)
-        assert "current" not in words(page)
+        assert page.url == JOIN
+        said = words(page)
+        assert f"Welcome to app.example.com Choose a password for {DAVE} ." in said
+        assert not [text for text in ("current", "new password", "signed out") if text in said]
         assert "too short" in words(visitor.submit(password="Ab-1"))
         page = visitor.submit(password=NEW)
         assert page.url == APPLICATION
         assert not [url for url in page.trail if "token" in url or "#" in url]
         assert sign_in(client, DAVE, NEW).status_code == 200
-        # The application that sends the browser to sign in is offered the account.
-        assert "Continue as dave@example.com" in words(visitor.visit(f"/sign-in?redirect_to={APPLICATION}"))
+
+    def test_page_of_an_invitation_leads_users_with_a_password_to_the_one_that_says_what_ends(
+        self, visitor, client, alice, ask
+    ):
+        visitor.with_session_of(alice)
+        assert visitor.visit("/join?then=site").url == PAGE
+        assert "Other devices will be signed out" in words(visitor.page)
+
+    @cases("what", ["/recover", "/admin/invite"])
+    def test_user_who_chooses_no_password_goes_on_to_the_application(self, visitor, client, alice, ask, what):
+        visitor.visit(ask(client, what))
+        visitor.submit()
+        assert visitor.press("sign-in/continue").url == APPLICATION
+
+    def test_without_an_application_an_invited_user_ends_on_the_account(self, make_app, ask):
+        app = make_app(AUTH_SITE_URL=SITE)
+        visitor = Visitor(app)
+        visitor.visit(ask(app.test_client(), "/admin/invite"))
+        assert visitor.submit().url == f"{SITE}/join"
+        page = visitor.submit(password=NEW)
+        assert page.url == f"{SITE}/account?done=first_password"
+        assert "Your password has been saved." in words(page)
 
     def test_forgotten_password_is_replaced_by_code_or_link(self, visitor, alice, mailbox, outbox):
         for by_link in (False, True):
@@ -155,10 +177,10 @@ class TestNewPassword:
         required = make_app(AUTH_SITE_URL=APPLICATION, AUTH_MFA_REQUIRED="all")
         visitor = Visitor(required)
         visitor.visit(ask(required.test_client(), "/admin/invite"))
-        assert visitor.submit().url == f"{SITE}/account/two-step?next=new-password&then=site"
+        assert visitor.submit().url == f"{SITE}/account/two-step?next=join&then=site"
         visitor.press("account/two-step")
         visitor.press("account/two-step/verify", code=shown_app(visitor.page).code())
-        assert visitor.click("../../sign-in?next=new-password&then=site").url == PAGE
+        assert visitor.click("../../sign-in?next=join&then=site").url == JOIN
         assert visitor.submit(password=NEW).url == APPLICATION
 
     def test_recent_changes_are_shown_on_the_way(self, visitor, client, alice, ask, database):

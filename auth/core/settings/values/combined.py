@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback
+from auth.core.net.redirects import AllowList
 from auth.core.settings import relying_party
 from auth.core.settings.values import hooks, urls, validators
 
@@ -19,6 +20,7 @@ def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
         values[field] = values[field] or values["base_url"]
     if values["session_timebox"] and not has_timebox:
         values["session_timebox"] = max(values["session_timebox"], values["refresh_token_lifetime"])
+    values["site_login_url"] = values["site_login_url"] or values["site_url"]
     values |= relying_party.defaults(values)
     if values["console"] is None:
         values["console"] = values["pages"]
@@ -54,6 +56,9 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
             found.append(f"AUTH_JWT_KEYS: {validators.sentence(error)}")
     if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
         found.append("AUTH_JWT_AUDIENCE: Must not be /oauth/userinfo of AUTH_JWT_ISSUER.")
+    targets = AllowList(values["site_url"], values["redirect_allow_list"])
+    if targets.checked(values["site_login_url"]) != values["site_login_url"]:
+        found.append("AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or an allowed redirect.")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:

@@ -149,7 +149,16 @@ def public_url(value: str) -> None:
 
 def site_url(value: str) -> None:
     public_url(value)
-    problem = "must be an http or https URL without a user, query or fragment"
+    _target(value, "must be an http or https URL without a user, query or fragment")
+
+
+def site_login_url(value: str) -> None:
+    problem = "must be an http or https URL without a user or fragment"
+    urls.split_http_url(value, problem)
+    _target(value, problem)
+
+
+def _target(value: str, problem: str) -> None:
     if "*" in value:
         raise ValueError(f"{problem}: it has a wildcard")
     try:

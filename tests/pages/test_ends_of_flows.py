@@ -1,0 +1,275 @@
+"""Flows that begin on our pages end inside the application, which tests/pages/test_flow_stories.py plays in Chromium."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.links import CHALLENGE, SITE, VERIFIER, Outbox, path
+from tests.support.pages import Visitor, words
+from tests.support.server import at_once
+from tests.support.tables import Rows
+from tests.support.users import ALICE, DAVE, PASSWORD
+
+APP = "https://app.example.com"
+LOGIN = f"{APP}/login"
+SETTINGS = {
+    "AUTH_SITE_URL": APP,
+    "AUTH_SITE_LOGIN_URL": LOGIN,
+    "AUTH_REDIRECT_ALLOW_LIST": "https://other.example.com",
+}
+NEW = "Fresh-Horse-2"
+AWAITED = "site_expected_until > now()"
+
+
+def request_of(redirect_to: str = f"{APP}/callback", **query: str) -> str:
+    """Return the path of an application's request for a sign-in."""
+    return f"/sign-in?{urlencode({'redirect_to': redirect_to, 'code_challenge': CHALLENGE} | query)}"
+
+
+@dataclass
+class Flow:
+    visitor: Visitor
+    client: Any
+    outbox: Outbox
+    service_role: dict[str, str]
+    database: Rows
+    app: Any
+
+    def invite(self) -> None:
+        self.client.post("/admin/invite", json={"email": DAVE}, headers=self.service_role)
+        self.visitor.visit(path("invite", self.outbox.last(DAVE, "invite").token))
+        self.visitor.submit()
+
+    def is_awaited(self) -> bool:
+        return self.database.count("browser_sessions", AWAITED) == 1
+
+    def is_answered(self, visitor: Visitor | None = None, sign_in: str | None = None) -> bool:
+        """Whether a request of the application gets a code, not a question."""
+        page = (visitor or self.visitor).visit(sign_in or request_of())
+        if not page.url.startswith(f"{APP}/callback?code="):
+            return False
+        code = parse_qs(urlsplit(page.url).query)["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        assert self.client.post("/token?grant_type=pkce", json=body).status_code == 200
+        return True
+
+    def asks(self) -> bool:
+        return "Continue as" in words(self.visitor.visit(request_of()))
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(**SETTINGS)
+
+
+@pytest.fixture
+def flow(app, client, outbox, service_role, database, alice) -> Flow:
+    return Flow(Visitor(app), client, outbox, service_role, database, app)
+
+
+@pytest.fixture
+def invited(flow) -> Flow:
+    """After an invitation, at the application's login."""
+    flow.invite()
+    assert flow.visitor.submit(password=NEW).url == LOGIN
+    return flow
+
+
+def invitation(flow: Flow) -> None:
+    flow.invite()
+    flow.visitor.submit(password=NEW)
+
+
+def invitation_without_a_password(flow: Flow) -> None:
+    flow.invite()
+    flow.visitor.press("sign-in/continue")
+
+
+def recovery_by_link(flow: Flow) -> None:
+    flow.client.post("/recover", json={"email": ALICE})
+    flow.visitor.visit(path("recovery", flow.outbox.last(ALICE, "recovery").token))
+    flow.visitor.submit()
+    flow.visitor.submit(password=NEW)
+
+
+def recovery_by_code(flow: Flow) -> None:
+    flow.visitor.visit("/forgot-password")
+    flow.visitor.submit(email=ALICE)
+    flow.visitor.submit(code=flow.outbox.last(ALICE).code)
+    flow.visitor.submit(password=NEW)
+
+
+def sign_up_by_link(flow: Flow) -> None:
+    flow.visitor.visit("/sign-up")
+    flow.visitor.submit(email=DAVE, password=PASSWORD)
+    flow.visitor.visit(path("signup", flow.outbox.last(DAVE).token))
+    flow.visitor.submit()
+
+
+def sign_up_by_code(flow: Flow) -> None:
+    flow.visitor.visit("/sign-up")
+    flow.visitor.submit(email=DAVE, password=PASSWORD)
+    flow.visitor.submit(code=flow.outbox.last(DAVE).code)
+
+
+def sign_up_by_a_second_code(flow: Flow) -> None:
+    flow.visitor.visit("/sign-up")
+    flow.visitor.submit(email=DAVE, password=PASSWORD)
+    flow.database.run("UPDATE one_time_tokens SET created_at = created_at - interval '1 hour'")
+    flow.visitor.press("sign-up/code")
+    flow.visitor.submit(code=flow.outbox.last(DAVE).code)
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        *(invitation, invitation_without_a_password, recovery_by_link, recovery_by_code),
+        *(sign_up_by_link, sign_up_by_code, sign_up_by_a_second_code),
+    ],
+)
+def test_flow_ends_at_the_login_of_the_application_whose_request_is_answered_once(
+    flow, walk: Callable[[Flow], None]
+):
+    walk(flow)
+    assert flow.visitor.page.url == LOGIN
+    assert flow.is_answered()
+    assert flow.asks()
+
+
+def test_second_step_that_a_new_user_needs_leads_on_to_the_application(make_app, flow):
+    flow.visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", **SETTINGS))
+    sign_up_by_code(flow)
+    assert flow.visitor.page.url == LOGIN
+    flow.visitor.visit(request_of())
+    assert flow.visitor.page.url.startswith(f"{SITE}/account/two-step?redirect_to=")
+
+
+def test_site_without_a_login_of_its_own_is_where_flows_end(make_app, flow):
+    flow.visitor = Visitor(make_app(AUTH_SITE_URL=f"{APP}/start"))
+    invitation(flow)
+    assert flow.visitor.page.url == f"{APP}/start"
+    assert flow.is_answered()
+
+
+def test_sign_in_on_our_pages_still_leads_to_the_account(flow):
+    flow.visitor.visit("/sign-in")
+    assert flow.visitor.submit(email=ALICE, password=PASSWORD).url == f"{SITE}/account"
+    assert not flow.is_awaited()
+
+
+class TestQuestion:
+    """Any other arrival is asked "Continue as …", and the application that is awaited still gets its answer."""
+
+    @cases(
+        "sign_in",
+        [
+            f"/sign-in?{urlencode({'redirect_to': f'{APP}/callback'})}",
+            request_of("https://other.example.com"),
+        ],
+    )
+    def test_request_without_a_challenge_or_of_another_origin_is_asked(self, invited, sign_in):
+        assert "Continue as" in words(invited.visitor.visit(sign_in))
+        assert invited.is_awaited()
+
+    def test_ten_minutes_later_it_is_asked(self, invited):
+        left = "SELECT extract(epoch FROM site_expected_until - now()) FROM browser_sessions"
+        assert 590 < invited.database.value(left) <= 600
+        invited.database.run("UPDATE browser_sessions SET site_expected_until = now()")
+        assert invited.asks()
+
+    def test_other_browser_of_the_user_is_asked(self, invited):
+        other = Visitor(invited.app)
+        other.visit("/sign-in")
+        other.submit(email=DAVE, password=NEW)
+        assert "Continue as" in words(other.visit(request_of()))
+        assert invited.is_answered()
+
+    def test_user_who_signs_in_to_the_same_browser_is_asked(self, invited):
+        invited.visitor.visit("/sign-out")
+        invited.visitor.submit()
+        invited.visitor.visit("/sign-in")
+        invited.visitor.submit(email=ALICE, password=PASSWORD)
+        assert f"Continue as {ALICE}" in words(invited.visitor.visit(request_of()))
+
+    def test_two_tabs_share_one_answer(self, invited):
+        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in invited.visitor.cookies)}
+        headers["Accept"] = "text/html"
+        client = invited.app.test_client(use_cookies=False)
+        pages = at_once(20, lambda _: client.get(request_of(), headers=headers))
+        assert sum("/callback?code=" in page.text for page in pages) == 1
+        assert sum("Continue as" in page.text for page in pages) == 19
+        assert invited.database.count("authorization_codes") == 1
+
+    def test_head_request_uses_nothing_up(self, invited):
+        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in invited.visitor.cookies)}
+        response = invited.client.head(request_of(), headers=headers)
+        assert (response.status_code, response.location) == (200, None)
+        assert invited.is_answered()
+
+
+class TestAttacks:
+    """A page of another site navigates the browser of a user who is signed in here."""
+
+    @pytest.fixture
+    def signed_in(self, flow, alice) -> Flow:
+        flow.visitor.with_session_of(alice).be_at("https://evil.example/")
+        return flow
+
+    @cases(
+        "start",
+        ["/sign-in?then=site", "/sign-in?then=site&next=account", "/sign-up?then=site", "/join?then=site"],
+    )
+    def test_no_get_request_lets_the_application_sign_in_unasked(self, signed_in, start):
+        signed_in.visitor.visit(start)
+        assert not signed_in.is_awaited()
+        assert signed_in.asks()
+
+    @cases("start", ["/sign-in/continue", "/new-password", "/join", "/second-step/skip"])
+    def test_form_of_another_site_does_not_either(self, signed_in, start):
+        page = signed_in.visitor.post(f"{SITE}{start}", {"then": "site", "password": NEW})
+        assert (page.url, page.status) == (f"{SITE}{start}", 403)
+        assert not signed_in.is_awaited()
+
+    @cases(
+        "headers",
+        [
+            {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Dest": "image", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "cross-site"},
+            {
+                "Sec-Fetch-Dest": "document",
+                "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Purpose": "prefetch;prerender",
+            },
+        ],
+    )
+    def test_frames_scripts_and_prefetches_use_nothing_up(self, invited, headers):
+        cookies = "; ".join(f"{each.name}={each.value}" for each in invited.visitor.cookies)
+        sent = {"Cookie": cookies, "Accept": "text/html"} | headers
+        assert invited.client.get(request_of(), headers=sent).status_code == 403
+        assert invited.is_awaited()
+        assert invited.database.count("authorization_codes") == 0
+
+    def test_challenge_of_another_page_gets_a_code_that_only_the_application_sees(self, invited):
+        invited.visitor.be_at("https://evil.example/")
+        page = invited.visitor.visit(request_of(code_challenge="A" * 43))
+        assert page.url.startswith(f"{APP}/callback?code=")
+        code = parse_qs(urlsplit(page.url).query)["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        assert invited.client.post("/token?grant_type=pkce", json=body).status_code == 400
+        assert invited.asks()
+
+    def test_target_that_is_not_allowed_gets_nothing(self, invited):
+        page = invited.visitor.visit(request_of("https://evil.example/"))
+        assert page.url.startswith(f"{APP}?code=")
+        assert "evil" not in page.url
+
+    def test_session_that_has_ended_is_not_answered(self, invited):
+        invited.database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")
+        assert "Forgot password?" in words(invited.visitor.visit(request_of()))
+        assert invited.database.count("authorization_codes") == 0
