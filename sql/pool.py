@@ -68,7 +68,7 @@ _CASTERS = (
 )
 # To other machines, the settings add sslmode=verify-full.
 _UNVERIFIED = """
-Add sslrootcert=FILE to its URL, with the certificate of the authority that signed the server's
+Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed it
 Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
 # Connections of a process. Each takes 4 MB in Postgres.

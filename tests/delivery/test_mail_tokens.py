@@ -45,6 +45,9 @@ class TokenServer(HttpTarget):
         self.tokens = list(tokens)
         self.lifetime = lifetime
         self._issuing = threading.Lock()
+        # Unless it is set, the server is slow.
+        self.is_open = threading.Event()
+        self.is_open.set()
         self.give({})
 
     def give(self, answer, status=200):
@@ -55,6 +58,7 @@ class TokenServer(HttpTarget):
     def body(self):
         if self.instead:
             return self.instead if isinstance(self.instead, bytes) else json.dumps(self.instead).encode()
+        assert self.is_open.wait(20)
         with self._issuing:
             token = self.tokens.pop(0)
         return json.dumps(
@@ -134,9 +138,18 @@ class TestToken:
             }
         ]
 
-    def test_token_is_fetched_once_for_several_senders_at_once(self, server, issuer):
+    def test_senders_that_wait_for_a_slow_token_server_share_its_token(self, server, issuer):
         smtp = sender(url(server), tokens_of(issuer))
-        at_once(8, lambda _: smtp.send(ALICE, message()))
+        issuer.is_open.clear()
+
+        def act(number):
+            if number == 8:
+                assert issuer.reached.wait(20)
+                issuer.is_open.set()
+            else:
+                smtp.send(ALICE, message())
+
+        at_once(9, act)
         smtp.close()
         assert (len(server.mails), len(issuer.requests)) == (8, 1)
 

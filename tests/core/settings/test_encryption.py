@@ -15,7 +15,8 @@ from tests.support.smtp_server import Certificate
 from tests.support.tls_postgres import TlsPostgres
 
 REMEDY = (
-    "Add sslrootcert=FILE to its URL, with the certificate of the authority that signed the server's."
+    "Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed"
+    " it."
     " Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing."
 )
 
