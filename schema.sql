@@ -333,6 +333,18 @@ CREATE INDEX one_time_tokens_target ON one_time_tokens (target) WHERE code_mac I
 CREATE INDEX one_time_tokens_browser_hash ON one_time_tokens (browser_hash) WHERE browser_hash IS NOT NULL;
 CREATE INDEX one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
+-- Addresses that browsers typed on our pages, each known by the hash of a cookie: no URL may contain one. The
+-- pages that wait for a code have the id in their URL. There is a row whether or not the address has a user.
+-- `has_asked` if this browser has asked for a link.
+CREATE TABLE typed_addresses (
+  id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  browser_hash  bytea NOT NULL,
+  address       text NOT NULL,
+  has_asked     boolean NOT NULL,
+  expires_at    timestamptz NOT NULL
+);
+CREATE INDEX typed_addresses_expires_at ON typed_addresses (expires_at);
+
 -- Codes for grant_type=pkce (RFC 7636). The session of a used code ends when the code is used again.
 -- `authenticated_at` is when `provider` authenticated the user.
 CREATE TABLE authorization_codes (

@@ -37,6 +37,7 @@ SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 -- name: void_restored(resend boolean)
 WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      codes AS (DELETE FROM authorization_codes),
+     typed AS (DELETE FROM typed_addresses),
      sign_ins AS (DELETE FROM oauth_flows),
      requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),

@@ -18,6 +18,11 @@ DELETE FROM one_time_tokens
  WHERE id = ANY (ARRAY(SELECT id FROM one_time_tokens
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_expired_typed_addresses(batch integer)
+DELETE FROM typed_addresses
+ WHERE id = ANY (ARRAY(SELECT id FROM typed_addresses
+                        WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
+
 -- name: delete_expired_authorization_codes(batch integer)
 DELETE FROM authorization_codes
  WHERE id = ANY (ARRAY(SELECT id FROM authorization_codes

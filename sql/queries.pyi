@@ -744,6 +744,8 @@ def delete_expired_failure_counts(on: Runner, /, *, batch: int | None) -> int: .
 
 def delete_expired_one_time_tokens(on: Runner, /, *, batch: int | None) -> int: ...
 
+def delete_expired_typed_addresses(on: Runner, /, *, batch: int | None) -> int: ...
+
 def delete_expired_authorization_codes(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_expired_oauth_flows(on: Runner, /, *, batch: int | None) -> int: ...
@@ -967,6 +969,7 @@ class SelectLink(NamedTuple):
     redirect_to: str | None
     email: str | None
     phone: str | None
+    open_code_mac: memoryview | None
     browser_hash: memoryview | None
     code_challenge: str | None
     user_agent: str | None
@@ -1003,7 +1006,7 @@ class ConfirmAddress(NamedTuple):
     is_first: bool
     sets_password: bool
 
-def confirm_address(on: Runner, /, *, token_id: str | None, provider: str | None, is_shown: bool | None, opens: bool | None, network: str | None) -> ConfirmAddress: ...
+def confirm_address(on: Runner, /, *, token_id: str | None, provider: str | None, is_shown: bool | None, network: str | None) -> ConfirmAddress: ...
 
 def prove_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, proof: str | None) -> int: ...
 
@@ -2027,20 +2030,22 @@ class LockUser(NamedTuple):
 
 def lock_user(on: Runner, /, *, user_id: str | None) -> LockUser | None: ...
 
+class KeepTypedAddress(NamedTuple):
+    id: str
+
+def keep_typed_address(on: Runner, /, *, browser_hash: bytes | memoryview | None, address: str | None, has_asked: bool | None, lifetime: int | None) -> KeepTypedAddress: ...
+
+class SelectTypedAddress(NamedTuple):
+    id: str
+    address: str
+    has_asked: bool
+
+def select_typed_address(on: Runner, /, *, id: str | None, browser_hash: bytes | memoryview | None) -> SelectTypedAddress | None: ...
+
 class SelectUsedLink(NamedTuple):
     user_id: str
-    has_gone_on: bool
 
 def select_used_link(on: Runner, /, *, browser_hash: bytes | memoryview | None, target: str | None, purpose: str | None) -> SelectUsedLink | None: ...
-
-class LockConfirmedSignUp(NamedTuple):
-    id: str
-    email: str
-    token_id: str
-
-def lock_confirmed_sign_up(on: Runner, /, *, browser_hash: bytes | memoryview | None, target: str | None) -> LockConfirmedSignUp | None: ...
-
-def use_confirmed_sign_up(on: Runner, /, *, token_id: str | None) -> int: ...
 
 class ListAdded(NamedTuple):
     id: str

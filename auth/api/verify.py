@@ -102,6 +102,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     if link.purpose == "undo":
         return _undo_page(query, link, target)
     application, next_page = arrivals.ends_of(target)
+    elsewhere = waiting.is_elsewhere(link)
     return page(
         "link.html",
         form_target=application,
@@ -109,7 +110,8 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
         target=target,
         query=query,
         link=link,
-        elsewhere=waiting.is_elsewhere(link),
+        elsewhere=elsewhere,
+        code=waiting.code_of(link, query["token"]) if elsewhere and link.browser_hash else None,
     )
 
 
@@ -170,11 +172,11 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        return _redirect_elsewhere(outcome.session.row, link_type)
+        leads_to_password = link_type == "recovery" or "password_removed" in outcome.members
+        return _redirect_elsewhere(outcome.session.row, target, leads_to_password)
     # The page that asked for a change would ask another browser to sign in.
-    asks = changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None
-    if outcome.is_elsewhere or asks:
-        return page("told.html", what="confirmed", said="email_change" if changes else "signup")
+    if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
+        return page("told.html", what="confirmed", said="email_change")
     if link_type in _DONE:
         return arrivals.redirect_done(target, link_type, _DONE[link_type])
     return arrivals.redirect_signed_in(target, outcome, link_type)
@@ -193,12 +195,12 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return form_page("undone.html", "forgot-password", typed_address=given, shown=address(masked(given)))
 
 
-def _redirect_elsewhere(session: Any, link_type: str) -> Response:
+def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
-    if link_type == "recovery":
+    if leads_to_password:
         destination = arrivals.Destination().or_site()
         return arrivals.redirect_with_cookie(session, destination, "new-password")
-    return arrivals.redirect_with_cookie(session, arrivals.Destination(), "account?done=here")
+    return arrivals.redirect_with_cookie(session, arrivals.entrance(target), "sign-in/here")
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

@@ -12,6 +12,7 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_expired_request_counts,
     queries.delete_expired_failure_counts,
     queries.delete_expired_one_time_tokens,
+    queries.delete_expired_typed_addresses,
     queries.delete_expired_authorization_codes,
     queries.delete_expired_oauth_flows,
     queries.delete_expired_oauth_requests,

@@ -15,6 +15,7 @@ def init_lists(lists: "Lists", _settings: Settings) -> None:
         (
             ("email|phone|changes|two-step|delete", "account/{}"),
             ("new-password|join", "{}"),
+            ("here", "sign-in/{}"),
             (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),
         )
     )

@@ -1,10 +1,10 @@
 """Asks for a proof that the user is present. Sensitive changes need one from the last 15 minutes."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.domain.links.message_requests import send_reauthentication_code
 from auth.domain.messages import outgoing
@@ -61,28 +61,35 @@ def submit_passkey_proof(problem: Problem | None = None) -> Response:
 def request_proof_code(problem: Problem | None = None) -> Response:
     if problem:
         return _page(problem)
-    known = guard.live_caller()
-    send_reauthentication_code(known, waiting.bound())
-    return _page(is_sent=True, wait=outgoing.seconds_to_wait(code_address(known) or ""))
+    send_reauthentication_code(guard.live_caller(), waiting.bound())
+    return redirect_to_own(_here(is_sent=True))
 
 
-def _page(problem: Problem | None = None, *, is_sent: bool = False, wait: float | None = None) -> Response:
+def _here(*, is_sent: bool) -> str:
+    """Return the path of the page, with what its request says about it."""
+    sent = request.values
+    query = {"by": "code"} if sent.get("by") == "code" else {}
+    query |= {"sent": "yes"} if is_sent else {}
+    query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
+    return with_query("account/confirm", query) if query else "account/confirm"
+
+
+def _page(problem: Problem | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
-    is_own, by = own_page(next_page) is not None, request.values.get("by", "")
-    query = ({"by": by} if by == "code" else {}) | ({"next": next_page} if is_own else {})
-    asked = code_address(known)
+    by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
+    wait = outgoing.seconds_to_wait(asked) if is_sent and asked else 0
     return page(
         "confirm.html",
         script=True,
-        here=f"/account/confirm?{urlencode(query)}" if query else "/account/confirm",
+        here=f"/{_here(is_sent=is_sent)}",
         problem=problem,
-        next=next_page if is_own else "account",
+        next=next_page if own_page(next_page) else "account",
         by=by,
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
-        **next_code(wait, problem),
-        is_sent=is_sent or "again" in request.form or (problem is not None and problem.field == "nonce"),
+        **next_code(wait),
+        is_sent=is_sent,
         **({} if by == "code" else _sign_ins(next_page)),
     )
 

@@ -38,7 +38,7 @@ def second_step(problem: Problem | None = None) -> Response:
     if problem:
         return _second_step_page(problem)
     if request.method == "POST":
-        factors.verify_code(read_form(form_schemas.AppCodeForm())["code"])
+        factors.verify_code(read_form(form_schemas.CodeForm())["code"])
         return _raised()
     # Never continue from a GET request, which another site may have started.
     return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))

@@ -5,25 +5,27 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
+from auth.core.net.redirects import with_query
+from auth.core.text.masking import masked
 from auth.domain.account.changes import change_user
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.reauthentication import add, require
-from auth.pages.sign_in import not_yet
+from auth.pages.waiting import typed
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, page, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import read_form
 from sql import queries
 
 blueprint = Blueprint("profile", __name__)
 
 _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
-_CODE_SCHEMAS = {"email": form_schemas.EmailCodeForm, "phone": form_schemas.PhoneCodeForm}
 
 
 def own_user() -> dict[str, Any]:
@@ -50,16 +52,27 @@ def name(problem: Problem | None = None) -> Response:
     kinds=("email", "phone"),
 )
 def address(kind: str, problem: Problem | None = None) -> Response:
-    """Ask for a new address, send a code to it, and ask for that."""
-    if problem:
-        return _code_again(kind, problem) if "again" in request.form else _address_page(kind, problem)
-    if request.method == "POST":
-        sent = read_form(_SCHEMAS[kind]())
-        back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
-        change_user(sent, {**back, **waiting.bound()})
-        return _code_page(kind, sent[kind], wait=outgoing.seconds_to_wait(sent[kind]))
-    require(add(kind))
-    return _address_page(kind)
+    """Ask for a new address, and send a code to it."""
+    if request.method == "POST" and not problem:
+        kept = typed()
+        new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
+        back, browser = f"{latchkey.settings.base_url}/account", waiting.bound()
+        change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        query = {"typed": waiting.keep_address(new, **browser, has_asked=True)}
+        return redirect_to_own(with_query(f"account/{kind}/code", query))
+    if problem and "typed" in request.form:
+        return _code_page(kind, problem)
+    if not problem:
+        require(add(kind))
+    known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
+    return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
+
+
+@blueprint.get("/account/email/code", defaults={"kind": "email"})
+@blueprint.get("/account/phone/code", defaults={"kind": "phone"})
+@signed_in(Level.AAL2)
+def show_address_code(kind: str) -> Response:
+    return _code_page(kind)
 
 
 @blueprint.post("/account/email/verify", defaults={"kind": "email"})
@@ -67,15 +80,16 @@ def address(kind: str, problem: Problem | None = None) -> Response:
 @signed_in(Level.AAL2)
 @form("verify", refusal="verification_refused")
 def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
-    if problem:
-        return _code_again(kind, problem)
-    sent = read_form(_CODE_SCHEMAS[kind]())
+    kept = typed()
+    if problem or kept is None or _has(kept.address):
+        return _code_page(kind, problem)
+    code = by_code(kept.address, read_form(form_schemas.CodeForm())["code"], **waiting.browser())
     try:
         # As if by a link, which opens no session: this one stays.
-        spend(f"{kind}_change", by_code(sent[kind], sent["code"], **waiting.browser()), redirects=True)
+        spend(f"{kind}_change", code, redirects=True)
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
-        if error.error_code != "otp_expired" or not _has_email(sent.get("email")):
+        if error.error_code != "otp_expired" or not _has(kept.address):
             raise
     return redirect_to_own(f"account?done={kind}")
 
@@ -83,33 +97,24 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
 @blueprint.post("/account/email/waiting/state")
 @form("poll_address", level=Level.AAL2)
 def show_email_waiting() -> Response:
-    return jsonify(is_used=_has_email(read_form(form_schemas.EmailForm())["email"]))
+    kept = typed()
+    return jsonify(is_used=kept is not None and _has(kept.address))
 
 
-@blueprint.post("/account/email/waiting")
-@form("wait_for_address", level=Level.AAL2)
-def submit_email_waiting(problem: Problem | None = None) -> Response:
-    """Go on if the link to the new address is used."""
-    if not problem and _has_email(read_form(form_schemas.EmailForm())["email"]):
-        return redirect_to_own("account?done=email")
-    return _code_again("email", problem or not_yet())
+def _code_page(kind: str, problem: Problem | None = None) -> Response:
+    """Ask for the code that was sent to a new address, or go on once a link has confirmed it."""
+    kept = typed()
+    if kept is None:
+        return redirect_to_own(f"account/{kind}?error_code=insufficient_permissions")
+    if not problem and _has(kept.address):
+        return redirect_to_own(f"account?done={kind}")
+    again = next_code(outgoing.seconds_to_wait(kept.address))
+    names = {"kind": kind, "typed": kept.id, "shown": shown_address(masked(kept.address))}
+    here, said = f"/account/{kind}/code?typed={kept.id}", problem or told(again["again_wait"])
+    return page("account_code.html", script=True, here=here, problem=said, names=names, **again)
 
 
-def _address_page(kind: str, problem: Problem | None = None) -> Response:
-    known, here = getattr(guard.live_caller(), kind), f"/account/{kind}"
-    return page("account_address.html", script=True, here=here, problem=problem, kind=kind, known=known)
-
-
-def _code_page(kind: str, typed: str, problem: Problem | None = None, wait: float | None = None) -> Response:
-    names, again, here = {"kind": kind, "typed": typed}, next_code(wait, problem), f"/account/{kind}"
-    return page("account_code.html", script=True, here=here, problem=problem, names=names, **again)
-
-
-def _code_again(kind: str, problem: Problem) -> Response:
-    """Ask for the code again, or for the address if none was typed."""
-    typed = request.form.get(kind)
-    return _code_page(kind, typed, problem) if typed else _address_page(kind, problem)
-
-
-def _has_email(email: str | None) -> bool:
-    return email is not None and guard.live_caller().email == email
+def _has(address: str) -> bool:
+    """Whether an address is the caller's already."""
+    known = guard.live_caller()
+    return address in (known.email, known.phone)

@@ -93,8 +93,6 @@ ERRORS = {
     "refresh.session_expired": (400, "Invalid Refresh Token: the session has expired"),
     "refresh.user_banned": (400, "Invalid Refresh Token: this user is banned"),
     "otp_expired": (403, "Token has expired or is invalid"),
-    "elsewhere.otp_expired": (403, "This link was used in another browser"),
-    "sign_up_elsewhere.otp_expired": (403, "The address was confirmed in another browser"),
     "flow_state_not_found": (404, "The authorization code is invalid, expired or already used"),
     "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
     "user_not_found": (404, "User not found"),

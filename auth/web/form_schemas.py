@@ -23,18 +23,15 @@ class AddressForm(Addressed):
 
 Arrival = Challenged.of(next=fields.Text(), then=fields.Text())
 SignInForm = AddressForm.of(password=fields.Password(required=True))
-CodeForm = AddressForm.of(code=fields.TypedCode(required=True))
+CarriedForm = Input.of(email=fields.Text(load_default=""))
 
 
 PageForm = Input.of(page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True))
-WaitingForm = PageForm.of(email=fields.Email(required=True))
 EmailForm = Input.of(email=fields.Email(required=True))
-EmailCodeForm = EmailForm.of(code=fields.TypedCode(required=True))
 PasswordForm = Input.of(password=fields.Password(required=True))
 CommonForm = PasswordForm.of(email=fields.Text())
 NameForm = Input.of(name=fields.Name(required=True))
 PhoneForm = Input.of(phone=fields.Phone(required=True))
-PhoneCodeForm = PhoneForm.of(code=fields.TypedCode(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
     kind=fields.Choice(
@@ -46,8 +43,8 @@ RemovalForm = Input.of(
 ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
 DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
 AppNameForm = Input.of(name=fields.Name(load_default=""))
-AppCodeForm = Input.of(code=fields.TypedCode(required=True))
-FirstCodeForm = AppCodeForm.of(factor_id=fields.Text(required=True))
+CodeForm = Input.of(code=fields.TypedCode(required=True))
+FirstCodeForm = CodeForm.of(factor_id=fields.Text(required=True))
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
 CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
 SignOutForm = Input.of(

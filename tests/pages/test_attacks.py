@@ -14,6 +14,9 @@ from tests.support.users import PASSWORD
 
 NOBODY = "anne@example.com"
 BROWSER = {"Accept": "text/html"}
+# The pages of a code, and what sends another one.
+PAGES = ["sign-in", "sign-up", "forgot-password"]
+AGAIN = ["sign-in/code", "sign-up/code", "forgot-password"]
 
 
 class TestEnumeration:
@@ -24,9 +27,8 @@ class TestEnumeration:
             ("/sign-in", "sign-in/code", {"password": ""}),
             ("/sign-up", "sign-up", {"password": PASSWORD}),
             ("/forgot-password", "forgot-password", {}),
-            ("/sign-in", "sign-in/verify", {"code": "123456"}),
-            ("/sign-in", "sign-up/verify", {"code": "123456"}),
-            ("/sign-in", "forgot-password/verify", {"code": "123456"}),
+            *(("/sign-in", f"{page}/verify", {"code": "123456"}) for page in PAGES),
+            *(("/sign-in", action, {"page": "sign-in"}) for action in AGAIN),
         ],
     )
     @pytest.mark.parametrize("known", ["alice@example.com", PHONE])
@@ -38,20 +40,33 @@ class TestEnumeration:
         for address in (known, NOBODY if "@" in known else OTHER_PHONE):
             visitor = Visitor(app)
             visitor.visit(where)
+            named = (
+                {"typed": visitor.typed(address)} if fields.keys() & {"code", "page"} else {"email": address}
+            )
             statements, before = parts.db.statements_run, hashes.count
-            page = visitor.send(f"/{action}", email=address, **fields)
+            page = visitor.send(f"/{action}", **named, **fields)
             work = (parts.db.statements_run - statements, hashes.count - before)
             shown = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
-            text = re.sub(r'(form_token" value=)"\w+"', "", shown)
-            told.append((page.status, work, text))
+            text = re.sub(r'form_token" value="\w+"|typed(=|" value=")[0-9a-f-]{36}', "", shown)
+            told.append((page.status, work, text, page.url.partition("?")[0]))
         assert told[0] == told[1]
 
-    @cases("action", ["sign-in/verify", "sign-up/code", "forgot-password"])
+    @cases("action", ["sign-in/code", "forgot-password"])
     @cases("address", ["@", "@x", "a@", "+", "\0", "x" * 5000])
-    def test_address_that_is_none_is_refused_on_each_page_of_a_code(self, visitor, action, address):
+    def test_address_that_is_none_is_refused_where_a_code_is_asked_for(self, visitor, action, address):
         visitor.visit("/sign-in")
-        page = visitor.send(f"/{action}", email=address, code="123456", again="yes")
-        assert (page.status, "Check your" in page.text) == (400, True)
+        page = visitor.send(f"/{action}", email=address)
+        assert (page.status, "Check your" in page.text) == (400, False)
+
+    @cases("page", PAGES)
+    @cases("typed", ["", "x", "\0", "00000000-0000-4000-8000-000000000000", "x" * 5000])
+    def test_page_of_a_code_without_an_address_leads_to_its_start(self, visitor, page, typed):
+        visitor.visit("/sign-in")
+        answers = [visitor.send(f"/{page}/verify", typed=typed, code="123456")]
+        if typed != "\0":
+            answers.append(visitor.visit(f"/{page}/code?typed={typed}"))
+        said = "?error_code=insufficient_permissions"
+        assert {answer.url for answer in answers} == {f"{SITE}/{page}{said}"}
 
 
 class TestRedirects:

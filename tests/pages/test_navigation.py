@@ -36,7 +36,7 @@ def test_unknown_path_of_a_form_is_a_page_and_of_a_json_body_the_envelope(client
         ("/sign-in/verify", "/sign-in"),
         ("/sign-up/code", "/sign-up"),
         ("/forgot-password/verify", "/forgot-password"),
-        ("/waiting", "/sign-in"),
+        ("/waiting/state", "/sign-in"),
         ("/preferences", "/sign-in"),
         ("/account/email/verify", "/account/email"),
         ("/account/passkeys/new", "/account"),
@@ -59,7 +59,7 @@ def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
         assert 'role="alert"' in page.text
     assert client.get("/verify").json["error_code"] == "validation_failed"
     for accept in ("application/json, text/html;q=0.5", "text/html;q=0, */*"):
-        for where in ("/nowhere", "/sign-in/code", "/sign-in?next=a&next=b", "/account"):
+        for where in ("/nowhere", "/sign-in/verify", "/sign-in?next=a&next=b", "/account"):
             assert client.get(where, headers={"Accept": accept}).is_json, (accept, where)
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 

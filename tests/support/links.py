@@ -261,6 +261,7 @@ def later(database: Rows, **interval: int) -> None:
     for table, column in (
         ("one_time_tokens", "expires_at"),
         ("one_time_tokens", "code_expires_at"),
+        ("typed_addresses", "expires_at"),
         ("authorization_codes", "expires_at"),
         ("failure_counts", "expires_at"),
         ("request_counts", "expires_at"),

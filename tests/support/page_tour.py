@@ -93,7 +93,7 @@ def signing_up(page_client: PageClient) -> None:
 def forgetting(page_client: PageClient) -> None:
     page_client.person()
     page_client.visit("/sign-in")
-    page_client.press("sign-in/address", page="forgot-password", email=ALICE)
+    page_client.press("sign-in/address", email=ALICE)
     page_client.shows("forgot-password", "Forgot your password?")
     page_client.press("forgot-password")
     page_client.shows("forgot-password, code", "Check your inbox")
@@ -177,10 +177,11 @@ def elsewhere(page_client: PageClient) -> None:
 
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
-    page_client.press("waiting")
+    waits = page_client.link_to("sign-in/code?")
+    page_client.visit(waits)
     page_client.shows("sign-in by code, waiting", "The link hasn’t been opened yet.")
     leave("spent_at = now()")
-    page_client.press("waiting")
+    page_client.visit(waits)
     page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser.")
     page_client.visit("/forgot-password")
     page_client.press("forgot-password", email=ALICE)
@@ -194,17 +195,15 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.press("sign-up", email=DAVE, password=PASSWORD)
     leave()
     page_client.visit(path("signup", page_client.outbox.last(DAVE).token))
-    page_client.shows(
-        "link of a sign-up in another browser", "then return to the window where you signed up."
-    )
+    page_client.shows("link of a sign-up in another browser", "enter this code there")
     page_client.press("verify")
-    page_client.shows("confirmed for another browser", "Your email address is confirmed")
+    page_client.shows("signed in, by a link of another browser", "You’re signed in")
     page_client.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})
     leave("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
     page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
     page_client.shows("link of an application in another browser", "I requested it in this browser")
     page_client.press("verify")
-    page_client.shows("account, by a link of another browser", "You’re signed in here.")
+    page_client.shows("signed in, by a link of another browser's application", "As alice@example.com.")
 
 
 def account(page_client: PageClient) -> None:
@@ -225,7 +224,7 @@ def account(page_client: PageClient) -> None:
     sent = page_client.outbox.last("new@example.com")
     page_client.press("account/email/verify", code=sent.wrong_code)
     page_client.shows("email, wrong code", "This code is wrong")
-    page_client.press("account/email/waiting")
+    page_client.visit(page_client.link_to("account/email/code?"))
     page_client.shows("email, waiting", "The link hasn’t been opened yet.")
     page_client.visit("/account")
     page_client.shows("account, waiting for an email", "new@example.com not confirmed yet")

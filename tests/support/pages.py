@@ -62,6 +62,20 @@ class Visitor(UserAgent):
         self.plant(SESSION, token)
         return self
 
+    def typed(self, address: str, *, has_asked: bool = True) -> str:
+        """Return the id of an address that this browser has typed, as in the URL of the page for its code."""
+        if not self.cookie("latchkey_waiting"):
+            self.plant("latchkey_waiting", one_time.new_token())
+        cookie = self.cookie("latchkey_waiting")
+        assert cookie
+        kept: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": 3600}
+        hashed = one_time.hash_token(cookie.value)
+        return queries.keep_typed_address(self._parts.db, browser_hash=hashed, **kept).id
+
+    def type_code(self, page: str, address: str, code: str) -> Page:
+        """Send a code of an address to a page of this browser."""
+        return self.send(f"/{page}/verify", typed=self.typed(address), code=code)
+
     def signed_in_as(self, person: Any) -> "Visitor":
         self.visit("/sign-in")
         self.submit(email=person.email, password=PASSWORD)

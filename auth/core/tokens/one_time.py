@@ -35,6 +35,12 @@ def new_code() -> str:
     return f"{secrets.randbelow(1_000_000):06}"
 
 
+def code_of(token: str) -> str:
+    """Return the code of a message with this link, so that the page of the link can show it."""
+    # What is stored of a link, another hash, does not tell it.
+    return f"{int.from_bytes(hashlib.sha256(f'code {token}'.encode()).digest()) % 1_000_000:06}"
+
+
 def hash_token(token: str) -> bytes | None:
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 

@@ -133,15 +133,13 @@ def _confirm_address(
         return Outcome(refusal=ApiError("user_banned"))
 
     is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
-    # Without an issue, no session is opened yet. A sign-up goes on in its own browser: see
-    # `waiting.continue_sign_up`.
-    opens = issue is not None and not (is_elsewhere and is_sign_up)
-    shown = {"is_shown": is_shown, "opens": opens, "network": g.client["network"]}
+    shown = {"is_shown": is_shown, "network": g.client["network"]}
     proved = queries.confirm_address(tx, token_id=spent.id, provider=kind, **shown)
     code, session = None, None
-    if opens and redirects and spent.code_challenge and not is_elsewhere:
+    # Without an issue, no session is opened yet.
+    if issue and redirects and spent.code_challenge and not is_elsewhere:
         code = write_code(tx, user.id, spent.code_challenge, spent.method)
-    elif issue and opens:
+    elif issue:
         session = open_session(tx, user.id, spent.method, issue)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from flask import Response, request
 
 from auth.core import promises
-from auth.core.net.redirects import origin, with_fragment, with_query
+from auth.core.net.redirects import is_web, origin, with_fragment, with_query
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions, token_response
 from auth.domain.sessions.issuing import about_new, is_asked
@@ -139,6 +139,17 @@ def ends_of(target: str) -> tuple[str, str | None]:
         return target, None
     destination = _destination(target)
     return destination.url, destination.next
+
+
+def entrance(target: str) -> Destination:
+    """Return where a browser without the code begins at the application to which a link leads."""
+    url = _destination(target).redirect_to if latchkey.redirects.is_own_page(target) else target
+    is_site = not url or not is_web(url) or origin(url) == origin(latchkey.settings.site_login_url)
+    return (
+        Destination(then="site")
+        if is_site and latchkey.settings.has_site
+        else Destination(None if is_site else url)
+    )
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:

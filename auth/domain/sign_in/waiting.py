@@ -9,14 +9,13 @@ from typing import Any
 from flask import Response, after_this_request
 
 from auth.core import promises
+from auth.core.addresses import is_email
 from auth.core.net.redirects import is_web
 from auth.core.text.user_agents import browser_and_system
 from auth.core.tokens import one_time
-from auth.domain.account import admission
-from auth.domain.sessions.issuing import Issue
-from auth.domain.sessions.token_response import open_session
-from auth.web import audit, cookies, g
+from auth.web import cookies, g
 from auth.web.context import latchkey
+from auth.web.fields import is_uuid
 from sql import queries
 
 _COOKIE = "latchkey_waiting"
@@ -37,6 +36,24 @@ def bound() -> dict[str, bytes | None]:
         return response
 
     return {"browser_hash": one_time.hash_token(value)}
+
+
+def keep_address(address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
+    """Keep an address that this browser typed for the URL of a page, and return the id.
+
+    It lives as long as what the page waits for.
+    """
+    lifetime = promises.LINK_LIFETIME if is_email(address) else promises.SMS_CODE_LIFETIME
+    kept: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": lifetime}
+    return queries.keep_typed_address(latchkey.db, browser_hash=browser_hash, **kept).id
+
+
+def typed_address(id: str) -> "queries.SelectTypedAddress | None":
+    """Return what this browser typed, for the `id` in the URL of a page, or None."""
+    browser_hash = _browser_hash()
+    if not is_uuid(id) or browser_hash is None:
+        return None
+    return queries.select_typed_address(latchkey.db, id=id, browser_hash=browser_hash)
 
 
 def browser() -> dict[str, bytes | None]:
@@ -70,21 +87,12 @@ def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
     return queries.select_used_link(latchkey.db, browser_hash=_browser_hash(), **asked)
 
 
-def continue_sign_up(address: str) -> "queries.OpenSession | None":
-    """Open a session for a sign-up of this browser that was confirmed elsewhere. Raises `ApiError`.
-
-    Returns its row, or None: the user's password must be the one that this sign-up has set, so that the
-    browser gains nothing. The session proves nothing, because nobody has shown to know the password now.
-    """
-    admission.check_channel(address, None)
-    with latchkey.db.transaction() as tx:
-        user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
-        if user is None or not queries.use_confirmed_sign_up(tx, token_id=user.token_id):
-            return None
-        row = open_session(tx, user.id, "sign_up", Issue())
-        details = {"method": "sign_up", "session_id": row.session_id}
-        audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
-    return row
+def code_of(link: Any, token: str) -> str | None:
+    """Return the code of a link's message, for another browser than the one that asked for both, while it
+    works there."""
+    code, mac = one_time.code_of(token), link.open_code_mac and bytes(link.open_code_mac)
+    # A node of 0.3.1 has sent another code.
+    return code if mac in latchkey.codes.macs(link.target, code) else None
 
 
 def _browser_hash() -> bytes | None:

@@ -5,8 +5,6 @@ The texts are in auth/core/text/pages.
 
 import functools
 import math
-import re
-import time
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
@@ -45,7 +43,6 @@ _MESSAGE_CSP = (
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
-_TIME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -120,16 +117,13 @@ def waiting_behind(next_page: str) -> Waiting | None:
     return next((found for ask in latchkey.lists.waiting if (found := ask(next_page))), None)
 
 
-def next_code(wait: float | None, problem: Any) -> dict[str, Any]:
-    """Return when a page may send another code: in `wait` seconds, when a refusal says, or what its form
-    remembers."""
-    now, sent = time.time(), request.form.get("again_at", "")
-    if wait is None and "again" in request.form:
-        wait = getattr(problem, "headers", {}).get("Retry-After")
-    again_at = now + float(wait) if wait is not None else float(sent) if _TIME.fullmatch(sent) else 0
-    again_in = max(0, math.ceil(again_at - now))
-    again_wait = moments.wait(again_in, chosen_language())
-    return {"again_at": again_at, "again_in": again_in, "again_wait": again_wait}
+def next_code(wait: float) -> dict[str, Any]:
+    """Return what a page that may send another code in `wait` seconds says."""
+    again_in = math.ceil(wait)
+    return {
+        "again_in": again_in,
+        "again_wait": moments.wait(again_in, chosen_language()) if again_in else None,
+    }
 
 
 def chosen_language() -> str:

@@ -43,14 +43,9 @@ _FIELDS = {
     "email_exists": "email",
     "user_already_exists": "email",
     "phone_exists": "phone",
-    # The form has no field for a code any more.
-    "elsewhere.otp_expired": None,
-    "sign_up_elsewhere.otp_expired": None,
 }
 # The texts of errors in a context, by their keys.
 _BY_KEY = {
-    "elsewhere.otp_expired": "used_elsewhere",
-    "sign_up_elsewhere.otp_expired": "used_elsewhere_sign_up",
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
 }
@@ -169,14 +164,16 @@ def _apart(view: View) -> View:
     return functools.wraps(view)(lambda *args, **kwargs: view(*args, **kwargs))
 
 
-def told() -> Mapping[str, Any] | None:
-    """Return the problem named by a redirect to this page, if any."""
+def told(wait: object = None) -> Mapping[str, Any] | None:
+    """Return the problem named by a redirect to this page, if any. The texts of limits name a `wait`."""
     name = request.args.get("error_code", "")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
-    # The texts of limits name a time, which a redirect does not.
-    known = has_text("errors", name) and not name.endswith("_rate_limit") and not name.startswith("weak_")
-    said = text("errors", name if known else "other", request_id=g.request_id)
+    if name.endswith("_send_rate_limit") and not wait:
+        return None
+    is_limit = name.endswith("_rate_limit") and not wait
+    known = has_text("errors", name) and not is_limit and not name.startswith("weak_")
+    said = text("errors", name if known else "other", request_id=g.request_id, wait=wait)
     return {"text": said, "reason": _for_developer(request.args.get("reason"))} if name else None
 
 

@@ -38,7 +38,7 @@ for (const field of document.querySelectorAll(".code")) {
   });
 }
 
-// Wait for the link to be used. The next page explains the result.
+// Wait for the link to be used. The page explains the result when it is loaded again.
 for (const form of document.querySelectorAll("[data-waiting]")) {
   let pause = 3000;
   let isLeft = false;
@@ -52,7 +52,7 @@ for (const form of document.querySelectorAll("[data-waiting]")) {
     // Another window signed in, so this form is stale.
     const isOld = response?.status === 403 && wasAnswered;
     if (isLeft) return;
-    if (isUsed || isOld) return form.submit();
+    if (isUsed || isOld) return location.reload();
     if (response?.status === 401 || response?.status === 403) return;
     wasAnswered ||= response?.ok;
     pause = response?.ok ? Math.min(pause * 1.1, 20000) : 20000;
