@@ -46,14 +46,8 @@ SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id
 
 -- name: select_link(token_hash bytea, purposes text[])
 --   -> row? (redirect_to?, email?, phone?, browser_hash?, code_challenge?, user_agent?, ip?,
---     signup_user_agent?, signup_ip?, open_code_mac?)
--- `open_code_mac` if the code works in the browser that asked for it.
+--     signup_user_agent?, signup_ip?)
 SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone,
-       CASE WHEN t.code_expires_at > now() AND NOT EXISTS (
-              SELECT FROM one_time_tokens AS newer
-               WHERE newer.target = t.target AND newer.code_mac IS NOT NULL AND newer.created_at > t.created_at
-                 AND (newer.browser_hash IS NULL OR newer.browser_hash = t.browser_hash))
-            THEN t.code_mac END AS open_code_mac,
        t.browser_hash, t.code_challenge, t.user_agent, host(t.ip) AS ip, iso_8601(t.created_at) AS asked_at,
        CASE WHEN t.user_metadata IS NULL THEN u.signup_user_agent ELSE t.user_agent END AS signup_user_agent,
        CASE WHEN t.user_metadata IS NOT NULL THEN host(t.ip) END AS signup_ip,

@@ -969,7 +969,6 @@ class SelectLink(NamedTuple):
     redirect_to: str | None
     email: str | None
     phone: str | None
-    open_code_mac: memoryview | None
     browser_hash: memoryview | None
     code_challenge: str | None
     user_agent: str | None
@@ -2046,6 +2045,11 @@ class SelectUsedLink(NamedTuple):
     user_id: str
 
 def select_used_link(on: Runner, /, *, browser_hash: bytes | memoryview | None, target: str | None, purpose: str | None) -> SelectUsedLink | None: ...
+
+class SelectNewestCode(NamedTuple):
+    code_mac: memoryview
+
+def select_newest_code(on: Runner, /, *, target: str | None, browser_hash: bytes | memoryview | None) -> SelectNewestCode | None: ...
 
 class ListAdded(NamedTuple):
     id: str

@@ -15,3 +15,13 @@ SELECT t.user_id
  WHERE t.browser_hash = :browser_hash AND t.target = :target AND t.purpose = :purpose
    AND t.spent_at IS NOT NULL AND t.expires_at > now()
  LIMIT 1;
+
+-- name: select_newest_code(target text, browser_hash bytea) -> row?
+-- The code that works in a browser.
+SELECT code_mac
+  FROM (SELECT * FROM one_time_tokens
+         WHERE target = :target AND code_mac IS NOT NULL
+           AND (browser_hash IS NULL OR browser_hash = :browser_hash)
+         ORDER BY created_at DESC
+         LIMIT 1) AS newest
+ WHERE spent_at IS NULL AND code_expires_at > now();

@@ -111,7 +111,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
         query=query,
         link=link,
         elsewhere=elsewhere,
-        code=waiting.code_of(link, query["token"]) if elsewhere and link.browser_hash else None,
+        code=waiting.code_elsewhere(link, query["token"]) if elsewhere and link.browser_hash else None,
     )
 
 

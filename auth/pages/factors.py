@@ -5,6 +5,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
+from auth.core.net.redirects import with_query
 from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
 from auth.domain.sessions import browser_sessions
@@ -18,7 +19,7 @@ from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, redirect_to_own, waiting_behind
-from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import known_id, read_form
 from sql import queries
 
@@ -128,23 +129,28 @@ def _is_required() -> bool:
 
 @form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
 def two_step(problem: Problem | None = None) -> Response:
-    """Name a new authenticator app, and show its secret, as a QR code and as text."""
+    """Name a new authenticator app."""
     if request.method == "POST" and not problem:
         name = read_form(form_schemas.AppNameForm())["name"]
         require(add("factor"))
         enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
-        return _first_code_page(enrolled["id"], totp=enrolled["totp"])
+        path = destination().path("account/two-step/verify")
+        return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
     shown = {"is_required": _is_required(), "number": number}
-    return _page("two_step.html", here=here, problem=problem, **shown, **ending())
+    return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
 
 
-@blueprint.post("/account/two-step/verify")
-@form("verify_factor", level=Level.SESSION, refusal="factor_refused")
+@form_at(
+    blueprint, "/account/two-step/verify", "verify_factor", level=Level.SESSION, refusal="factor_refused"
+)
 def finish_two_step(problem: Problem | None = None) -> Response:
-    """Add an app by its first code, and show recovery codes to a user who has none."""
-    if problem:
-        return _first_code_page(request.form.get("factor_id", ""), problem)
+    """Show the secret of a new app, as a QR code and as text, and add the app by its first code.
+
+    A user who has no recovery codes sees new ones.
+    """
+    if request.method == "GET" or problem:
+        return _first_code_page(request.values.get("factor_id", ""), problem)
     sent = read_form(form_schemas.FirstCodeForm())
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     challenge_id = factors.challenge(factor_id)["id"]
@@ -156,17 +162,20 @@ def finish_two_step(problem: Problem | None = None) -> Response:
     return response
 
 
-def _first_code_page(
-    factor_id: str, problem: Problem | None = None, totp: dict[str, str] | None = None
-) -> Response:
-    """Ask for the first code of an app, under its secret as long as that is known."""
-    shown: dict[str, Any] = {"factor_id": factor_id, "problem": problem, "totp": None}
-    if totp:
-        secret = totp["secret"]
-        spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
-        # The SVG is ours, not a user's.
-        shown["totp"] = totp | {"qr_code": Markup(totp["qr_code"]), "secret": spaced}  # noqa: S704
-    return _page("two_step_code.html", here=None, **shown)
+def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
+    """Ask for the first code of an app under its secret, or for another app if this one has expired."""
+    try:
+        app = factors.begun_app(known_id(factor_id, "mfa_factor_not_found"))
+    except ApiError as error:
+        if error.error_code != "mfa_factor_not_found":
+            raise
+        start = destination().path("account/two-step")
+        return redirect_to_own(with_query(start, {"error_code": error.error_code}))
+    secret = app["secret"]
+    spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+    # The SVG is ours, not a user's.
+    totp = app | {"qr_code": Markup(app["qr_code"]), "secret": spaced}  # noqa: S704
+    return _page("two_step_code.html", here=None, factor_id=factor_id, problem=problem, totp=totp)
 
 
 @form_at(blueprint, "/account/recovery-codes", "create_recovery_codes", level=Level.SECOND_FACTOR)

@@ -51,7 +51,7 @@ ACTS = {
         "verify_recovery_code", "skip_second_step", "open_challenge",
     ],
     "waiting": [
-        "poll_link", "wait_for_link", "poll_address", "wait_for_address", "carry_address", "check_common",
+        "poll_link", "poll_address", "carry_address", "check_common",
     ],
     "logout": ["log_out", "open_logout"],
     "user_changes": [

@@ -108,9 +108,9 @@ $$;
 
 -- What a spent link or code to an address of its user makes of the two. If several people have signed up,
 -- messages look alike: only the page (`is_shown`) tells whose sign-up it is. An administrator's recovery link
--- may set a password. Nodes of 0.3.1, where it does not always `open` a session, go on in the browser of a
--- sign-up by what that has set. A session of the method `recovery` ends everything with its new password. Call
--- it with the user's row locked.
+-- may set a password. On nodes of 0.3.1, which do not always `open` a session, the browser of a sign-up goes
+-- on by what that has set. A session of the method `recovery` ends everything with its new password. Call it
+-- with the user's row locked.
 CREATE OR REPLACE FUNCTION confirm_address(token uuid, kind text, is_shown boolean, opens boolean, here text)
   RETURNS TABLE (is_first boolean, sets_password boolean)
   LANGUAGE plpgsql VOLATILE ROWS 1

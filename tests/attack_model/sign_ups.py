@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from auth.core.tokens import one_time
 from auth.web.context import EXTENSION
 from tests.attack_model.actors import Device, Environment
 from tests.support.links import PHONE, SITE, type_in
@@ -37,6 +38,10 @@ SELECT password_hash, user_metadata ->> 'name' AS name
 """
 
 
+_TYPED = """SELECT id::text FROM typed_addresses
+            WHERE browser_hash = %(browser_hash)s AND address = %(address)s ORDER BY expires_at DESC LIMIT 1"""
+
+
 class Person:
     def __init__(self, environment: Environment, network: str, name: str, password: str) -> None:
         self.environment, self.network, self.name, self.password = environment, network, name, password
@@ -59,6 +64,13 @@ class Person:
         page = browser.visit(f"{SITE}/forgot-password")
         return browser.post(f"{SITE}/{path}", fields | {"form_token": page.forms[0].fields["form_token"]})
 
+    def typed(self, address: str) -> str:
+        """Return the id of an address that the browser has typed, or none."""
+        cookie = self.browser.cookie("latchkey_waiting")
+        hashed = one_time.hash_token(cookie.value) if cookie else None
+        rows = self.environment.rows.all(_TYPED, browser_hash=hashed, address=address)
+        return rows[0].id if rows else ""
+
     def ask(self, act: str, kind: str, address: str) -> None:
         if act in ("sign up", GUESSING):
             password = OWNERS if act == GUESSING else self.password
@@ -69,7 +81,7 @@ class Person:
         elif act == "resend":
             self.device.post("/resend", json={"type": "signup" if kind == "email" else "sms", kind: address})
         else:
-            self.submit("sign-up/code", email=address)
+            self.submit("sign-up/code", email=address, typed=self.typed(address))
         self.has_signed_up |= act.startswith("sign up")
 
 
@@ -107,7 +119,7 @@ class SignUps(RuleBasedStateMachine):
                 self.stranger.ask("resend", self.kind, self.address)
             self.stranger.device.network = ELSEWHERE
         elif act == "wait":
-            self.stranger.submit("waiting", page="sign-up", email=self.address)
+            self.stranger.browser.visit(f"{SITE}/sign-up/code?typed={self.stranger.typed(self.address)}")
         else:
             self.stranger.ask(act, self.kind, self.address)
 
@@ -116,7 +128,7 @@ class SignUps(RuleBasedStateMachine):
         if act in ASKING:
             self.owner.ask(act, self.kind, self.address)
         elif act == "wait":
-            self.owner.submit("waiting", page="sign-up", email=self.address)
+            self.owner.browser.visit(f"{SITE}/sign-up/code?typed={self.owner.typed(self.address)}")
         elif self.owner.has_signed_up and number < len(sent):
             # Of the newest messages.
             self._read(act, sent[number])
@@ -128,7 +140,7 @@ class SignUps(RuleBasedStateMachine):
                 # The next thing to do in the application, or when the session has ended.
                 self._recover()
         elif act == "type on the page":
-            self.owner.submit("sign-up/verify", email=self.address, code=message.code)
+            self.owner.submit("sign-up/verify", typed=self.owner.typed(self.address), code=message.code)
         elif message.token:
             browser = self.owner.browser if act == "open a link" else self.owner.new_browser()
             page = browser.visit(f"{SITE}/verify?type=signup&token={message.token}")
@@ -141,7 +153,7 @@ class SignUps(RuleBasedStateMachine):
         self.environment.pass_time(hours=25)
         self.owner.submit("forgot-password", email=self.address)
         code = self.environment.outbox.last(self.address).code
-        self.owner.submit("forgot-password/verify", email=self.address, code=code)
+        self.owner.submit("forgot-password/verify", typed=self.owner.typed(self.address), code=code)
         assert self.owner.is_in, "the owner is locked out"
 
     def check(self) -> None:
@@ -159,7 +171,7 @@ class SignUps(RuleBasedStateMachine):
             self.owner.ask("sign up on the page", self.kind, self.address)
             if sent := self.environment.outbox.sent(self.address, "signup"):
                 code = sent[-1].code
-                self.owner.submit("sign-up/verify", email=self.address, code=code)
+                self.owner.submit("sign-up/verify", typed=self.owner.typed(self.address), code=code)
             if not self.owner.is_in:
                 self._recover()
             self.check()

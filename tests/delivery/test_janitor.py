@@ -37,6 +37,7 @@ EXPIRED = f"""
 request_counts (key, count, expires_at) SELECT 'k' || number, 1, due
 failure_counts (key, count, expires_at) SELECT 'k' || number, 1, due
 one_time_tokens (id, user_id, purpose, target, expires_at) SELECT gen_random_uuid(), {DAVE}, 'recovery', 'x', due
+typed_addresses (browser_hash, address, has_asked, expires_at) SELECT {HASH}, 'x', true, due
 authorization_codes (user_id, code_hash, code_challenge, method, expires_at) SELECT {DAVE}, {HASH}, 'c', 'otp', due
 oauth_flows (id, state_hash, provider, secrets, expires_at) SELECT gen_random_uuid(), {HASH}, 'acme', '', due
 oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at) SELECT {HASH}, {WIKI}, '', '', '{{}}', due

@@ -131,7 +131,7 @@ class TestTypedAddress:
             visitor.visit(f"/{page}")
             visitor.press(action, email="dvae@example.com")
             assert ">d…@example.com</bdi>" in visitor.page.text
-            form = visitor.visit(visitor.link("Change"))
+            form = visitor.visit(visitor.link("Change") or "")
             assert (form.url.partition("?")[0], 'value="dvae@example.com"' in form.text) == (
                 f"{SITE}/{page}",
                 True,

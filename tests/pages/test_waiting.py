@@ -156,7 +156,7 @@ class TestSignInAndRecovery:
         link = ask(desktop, page, alice.email)
         phone.visit(link)
         assert is_used(desktop, page, alice.email) is False
-        assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED)))
+        assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED) or ""))
         desktop.press(f"{page}/verify", code=outbox.last().code)
         if page == "forgot-password":
             desktop.submit(password="Fresh-Horse-2")
@@ -203,7 +203,7 @@ class TestSignUp:
         assert_gets_nothing(desktop, "sign-up", DAVE, code, USED_SIGN_UP)
         assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
         desktop.visit(waiting.url)
-        assert desktop.visit(desktop.link("Sign in")).url.startswith(f"{SITE}/sign-in?redirect_to=")
+        assert desktop.visit(desktop.link("Sign in") or "").url.startswith(f"{SITE}/sign-in?redirect_to=")
         assert code_of(desktop.submit(email=DAVE, password=PASSWORD))
 
     def test_code_goes_on_in_the_window_that_waits(self, client, desktop, phone, ask, outbox):
@@ -241,7 +241,7 @@ class TestSignUp:
         waits = mallory.page.url
         confirm(phone, ask(desktop, "sign-up", DAVE))
         assert is_used(mallory, "sign-up", DAVE) is False
-        assert NOT_OPENED in words(mallory.visit(mallory.link(OPENED)))
+        assert NOT_OPENED in words(mallory.visit(mallory.link(OPENED) or ""))
         assert mallory.session_cookie is None
         # The page lives as long as the link.
         later(database, hours=1)
@@ -263,7 +263,7 @@ def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, 
     desktop.visit("/account/email")
     desktop.submit(email=NEW_EMAIL)
     waits = desktop.page.url
-    assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED)))
+    assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED) or ""))
     sent = outbox.last(NEW_EMAIL)
     reader = desktop if way == "link opened here" else phone
     waiting, known = desktop.page, desktop.session_cookie

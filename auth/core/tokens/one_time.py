@@ -31,13 +31,8 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def new_code() -> str:
-    return f"{secrets.randbelow(1_000_000):06}"
-
-
 def code_of(token: str) -> str:
-    """Return the code of a message with this link, so that the page of the link can show it."""
-    # What is stored of a link, another hash, does not tell it.
+    # The page of a link shows the code of its message. What is stored of the link does not tell it.
     return f"{int.from_bytes(hashlib.sha256(f'code {token}'.encode()).digest()) % 1_000_000:06}"
 
 

@@ -51,6 +51,14 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
 
+def begun_app(factor_id: str) -> dict[str, str]:
+    """Return the secret of an app again, to the session that has begun to enrol it. Raises `ApiError`."""
+    factor = _own_factor(latchkey.db, factor_id)
+    if factor.is_verified or factor.secret is None:
+        raise ApiError("mfa_factor_not_found")
+    return _app_members(guard.live_caller(), {}, latchkey.sealer.open(bytes(factor.secret), factor_id))
+
+
 def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)

@@ -40,7 +40,7 @@ def appoint(email: str, password_hash: str | None) -> dict[str, Any]:
 
 def write_code(user_id: str, email: str) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed one."""
-    code = one_time.new_code()
+    code = one_time.code_of(one_time.new_token())
     with latchkey.db.transaction() as tx:
         if queries.count_verified_factors(tx, user_id=user_id).total:
             return None

@@ -60,7 +60,7 @@ class Message:
         code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if link and (is_mail or is_notice) else None
-        self.code = (one_time.code_of(self.link) if self.link else one_time.new_code()) if code else None
+        self.code = one_time.code_of(self.link or one_time.new_token()) if code else None
         self._address, self._is_notice = address, is_notice
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
         self._link_lifetime = lifetime if self.link else None

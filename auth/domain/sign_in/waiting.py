@@ -87,12 +87,12 @@ def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
     return queries.select_used_link(latchkey.db, browser_hash=_browser_hash(), **asked)
 
 
-def code_of(link: Any, token: str) -> str | None:
-    """Return the code of a link's message, for another browser than the one that asked for both, while it
-    works there."""
-    code, mac = one_time.code_of(token), link.open_code_mac and bytes(link.open_code_mac)
+def code_elsewhere(link: Any, token: str) -> str | None:
+    """Return the code of a link's message if it works in the browser that asked for both, or None."""
+    code = one_time.code_of(token)
+    row = queries.select_newest_code(latchkey.db, target=link.target, browser_hash=link.browser_hash)
     # A node of 0.3.1 has sent another code.
-    return code if mac in latchkey.codes.macs(link.target, code) else None
+    return code if row and bytes(row.code_mac) in latchkey.codes.macs(link.target, code) else None
 
 
 def _browser_hash() -> bytes | None:
