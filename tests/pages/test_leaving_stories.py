@@ -1,7 +1,7 @@
 """Ways from our pages to an application whose callback redirects to another origin, as brokers' do.
 
-Chromium applies form-action of a page to all redirects that follow its form. JavaScript is off, as it is not
-needed.
+Chromium applies form-action of a page to all redirects that follow its form. Each way is walked with JavaScript
+and without.
 """
 
 from collections.abc import Callable, Iterator
@@ -76,6 +76,7 @@ class Way:
     site: Any
     database: Rows
     outbox: Outbox
+    service_role: dict[str, str]
 
     def press(self, button: str, sentence: str = "", **fields: str) -> None:
         """Fill in the fields of a page with a sentence, and press a button."""
@@ -170,6 +171,26 @@ def new_password_for_the_site(way: Way) -> None:
     way.press("Save password", "Choose a new password", password="Fresh-Horse-2")
 
 
+def sign_up_for_the_site(way: Way) -> None:
+    way.page.open(f"{way.here}/sign-up")
+    way.press("Create account", email=DAVE, password=PASSWORD)
+    way.enter_code(DAVE)
+
+
+def invitation(way: Way) -> None:
+    way.site.post("/admin/invite", json={"email": DAVE}, headers=way.service_role)
+    way.open_link("invite", DAVE)
+    way.press("Continue")
+    way.press("Save password", "Welcome to Acme", password="Fresh-Horse-2")
+
+
+def invitation_without_a_password(way: Way) -> None:
+    way.site.post("/admin/invite", json={"email": DAVE}, headers=way.service_role)
+    way.open_link("invite", DAVE)
+    way.press("Continue")
+    way.press("Not now", "Welcome to Acme")
+
+
 def provider(way: Way) -> None:
     way.begin()
     way.press("Continue with Google")
@@ -204,6 +225,19 @@ def refusal(way: Way) -> None:
 def consent_given_earlier(way: Way) -> None:
     way.authorize_again()
     way.sign_in()
+
+
+def refusal_of_a_role(way: Way) -> None:
+    way.authorize()
+    way.database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
+    way.sign_in()
+    way.press("Go back to Grafana", "You can’t use Grafana")
+
+
+def cancelled_confirmation(way: Way) -> None:
+    way.be_signed_in()
+    way.authorize_again(prompt="login")
+    way.press("Cancel", "Grafana asks you to sign in again.")
 
 
 def confirmation(way: Way) -> None:
@@ -245,31 +279,45 @@ def refused_linking(way: Way) -> None:
     way.press("Continue")
 
 
+@pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without script"])
 @pytest.mark.parametrize(
     ("walk", "given"),
     [
         *((walk, "access_token") for walk in (password, code, sign_up, account, second_step, skipped_step)),
         *((walk, "access_token") for walk in (new_password, provider, link)),
         *((walk, "code") for walk in (consent, consent_given_earlier, confirmation)),
-        *((walk, "error") for walk in (refusal, dead_link, refused_linking)),
+        *((walk, "error") for walk in (refusal, refusal_of_a_role, cancelled_confirmation)),
+        *((walk, "error") for walk in (dead_link, refused_linking)),
         *((walk, "message") for walk in (changed_address, linking)),
-        *((walk, None) for walk in (new_password_for_the_site, sign_out, sign_out_of_an_application)),
+        *((walk, None) for walk in (new_password_for_the_site, sign_up_for_the_site)),
+        *((walk, None) for walk in (invitation, invitation_without_a_password)),
+        *((walk, None) for walk in (sign_out, sign_out_of_an_application)),
     ],
 )
 def test_browser_gets_through_an_application_that_redirects_on(
-    page, here, broker, alice, site, database, outbox, walk: Callable[[Way], None], given: str | None
+    page,
+    here,
+    broker,
+    alice,
+    site,
+    database,
+    outbox,
+    service_role,
+    walk: Callable[[Way], None],
+    given: str | None,
+    has_script,
 ):
-    page.without_script()
-    walk(Way(page, here, broker, alice, site, database, outbox))
+    page.without_script(not has_script)
+    walk(Way(page, here, broker, alice, site, database, outbox, service_role))
     page.wait(lambda: page.url.startswith(broker.end))
     parts = urlsplit(page.url)
     assert given is None or given in dict(parse_qsl(f"{parts.query}&{parts.fragment}"))
 
 
 def test_back_leads_to_the_form_and_sends_it_no_second_time(
-    page, here, broker, alice, site, database, outbox
+    page, here, broker, alice, site, database, outbox, service_role
 ):
-    way = Way(page, here, broker, alice, site, database, outbox)
+    way = Way(page, here, broker, alice, site, database, outbox, service_role)
     account(way)
     page.wait(lambda: page.url.startswith(broker.end))
     page.run("history.back()")
