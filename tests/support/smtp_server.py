@@ -266,10 +266,15 @@ class BadMailServer:
 
 
 class Certificate:
-    """A self-signed certificate for 127.0.0.1 and localhost, with a key for ECDSA or RSA."""
+    """A self-signed certificate for 127.0.0.1 and localhost, with a key for ECDSA or RSA, valid for hours."""
 
     def __init__(
-        self, directory: Path, host: str = "localhost", address: str = "127.0.0.1", is_rsa: bool = False
+        self,
+        directory: Path,
+        host: str = "localhost",
+        address: str = "127.0.0.1",
+        is_rsa: bool = False,
+        hours: int = 1,
     ) -> None:
         key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
@@ -280,8 +285,8 @@ class Certificate:
             .issuer_name(name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
+            .not_valid_before(now - datetime.timedelta(hours=2))
+            .not_valid_after(now + datetime.timedelta(hours=hours))
             .add_extension(
                 x509.SubjectAlternativeName(
                     [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]

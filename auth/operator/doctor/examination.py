@@ -134,7 +134,8 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
     if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
-    problem, remedy = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}", f"--skip {check.name}"
+    problem = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
+    remedy = f"--skip {check.name}"
     if timed_out:
         problem = (
             reason(outcome) if isinstance(outcome, psycopg2.Error) else f"no answer within {SECONDS:.0f} s"

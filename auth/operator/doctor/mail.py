@@ -10,8 +10,12 @@ from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
 
-_CREDENTIALS = "AUTH_SMTP_URL=smtp://user:password@host:587 with the right user and password, percent-encoded"
-_PERMISSION = "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
+_REMEDY_OF_PASSWORDS = (
+    "AUTH_SMTP_URL=smtp://user:password@host:587 with the right user and password, percent-encoded"
+)
+_REMEDY_OF_TOKENS = (
+    "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
+)
 # By what the failure says; the first that fits.
 _REMEDIES = {
     "can't get an access token": "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see"
@@ -23,7 +27,7 @@ _REMEDIES = {
     " server's certificate; or one of a public authority on the server",
     "TLS:": "AUTH_SMTP_URL=smtp://… for a port without TLS or with STARTTLS, smtps://… for one with TLS",
     "STARTTLS": "AUTH_SMTP_URL=smtps://user:password@host:465, or with the port that offers STARTTLS",
-    **dict.fromkeys(("can't sign in", "535", "534", "530", "authentication"), _CREDENTIALS),
+    **dict.fromkeys(("can't sign in", "535", "534", "530", "authentication"), _REMEDY_OF_PASSWORDS),
     "": "AUTH_SMTP_URL with the host and port of the server, and a network that leads there",
 }
 
@@ -46,7 +50,7 @@ def _server(context: Context) -> Failure | None:
         sender.check()
     except TryLater as error:
         said = str(error)
-        remedies = _REMEDIES | ({"can't sign in": _PERMISSION} if sender.tokens else {})
+        remedies = _REMEDIES | ({"can't sign in": _REMEDY_OF_TOKENS} if sender.tokens else {})
         remedy = next(remedy for sign, remedy in remedies.items() if sign in said)
         timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
         return Failure(f"The mail server cannot be used, so emails wait: {said}.", remedy, timed_out)

@@ -32,13 +32,13 @@ def _fit(context: Context) -> Failure | None:
         return Failure(
             f"{names}: not the keys that this database was last used with. This node does not start, and the"
             " others refuse its tokens.",
-            "; ".join(_key_of_others(context, field) for field in error.fields),
+            "; ".join(_remedy_of_key(context, field) for field in error.fields),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
 
 
-def _key_of_others(context: Context, field: str) -> str:
+def _remedy_of_key(context: Context, field: str) -> str:
     if path := context.settings.key_files.get(field):
         return f"copy {path} from another node, or restore it from a backup"
     return f"{name_of(field)}=… as on the other nodes, or as in a backup"
@@ -49,10 +49,10 @@ def _ages(context: Context) -> Failure | None:
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
-    return Failure(f"{keys[0].upper()}{keys[1:]}.", _replacement(context, _KINDS[old[0].setting]))
+    return Failure(f"{keys[0].upper()}{keys[1:]}.", _remedy_of_age(context, _KINDS[old[0].setting]))
 
 
-def _replacement(context: Context, kind: str) -> str:
+def _remedy_of_age(context: Context, kind: str) -> str:
     # A rotation puts the new key first.
     newest, *others = rotation.known_keys(context.db, context.settings, kind)
     if not others:
@@ -79,24 +79,24 @@ def _modes(context: Context) -> Failure | None:
 
 def _disk(context: Context) -> Failure | None:
     directory = context.settings.state_dir
-    if not directory.exists():
-        raise NotChecked("there is no state directory")
-    room = os.statvfs(directory)
-    free = room.f_bavail * room.f_frsize
     remedy = f"AUTH_STATE_DIR={directory} on a larger disk, or a larger quota"
-    if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
-        return Failure(f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB free.", remedy)
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"\0" * _WRITTEN)
             file.flush()
             os.fsync(file.fileno())
+        room = os.statvfs(directory)
+    except FileNotFoundError:
+        raise NotChecked("there is no state directory") from None
     except OSError as error:
         if error.errno == errno.EROFS:
             remedy = f"mount the file system of {directory} for writing, once it is checked (dmesg)"
         elif error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             remedy = f"run this as the user of the service, who must own {directory}"
         return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
+    free = room.f_bavail * room.f_frsize
+    if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
+        return Failure(f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB free.", remedy)
     return None
 
 

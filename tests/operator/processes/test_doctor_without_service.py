@@ -38,12 +38,15 @@ def test_files_and_settings_are_checked_without_a_database(doctor, state_dir):
     results = doctor()
     failed = [name for name, result in results.items() if result["status"] == "failed"]
     assert failed == ["database"]
-    assert results["database"]["setting"].startswith("systemctl start latchkey")
+    assert results["database"]["setting"] == "systemctl start latchkey, once nothing else fails here"
     assert {results[name]["status"] for name in ("settings", "disk", "state-directory", "redirects")} == {
         "ok"
     }
     # A proxy would answer for the service.
     assert results["public-url"]["text"].endswith("not checked, the service does not run")
+    with Service(state_dir, AUTH_WORKERS="1") as service:
+        results = doctor(PORT=str(service.port))
+        assert {results[name]["status"] for name in ("database", "public-url")} == {"ok"}
 
 
 def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_dir):
@@ -54,10 +57,12 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
     assert (status, "Postgres did not start" in said) == (1, True)
     shown = doctor()["last-start"]
     assert (shown["status"], "Postgres did not start" in shown["text"]) == ("failed", True)
+    assert shown["setting"] == "mend that first; journalctl -u latchkey has the whole log"
     (state_dir / "postgres" / "PG_VERSION").unlink()
     (state_dir / "postgres").rmdir()
     with service:
         assert not (state_dir / "start_error").exists()
+        assert doctor(PORT=str(service.port))["last-start"]["status"] == "ok"
 
 
 def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
@@ -69,9 +74,13 @@ def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
     assert {name for name, result in results.items() if result["status"] == "failed"} == {"database"}
 
 
-def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor):
-    results = doctor(DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/auth", PORT=str(free_port()))
-    assert results["public-url"]["setting"].startswith("systemctl start latchkey")
+def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_dir, database_url):
+    port = str(free_port())
+    results = doctor(DATABASE_URL=database_url, PORT=port)
+    remedy = "systemctl start latchkey, which does not run with this state directory"
+    assert results["public-url"]["setting"] == remedy
+    with Service(state_dir, AUTH_WORKERS="1", PORT=port):
+        assert doctor(PORT=port)["public-url"]["status"] == "ok"
 
 
 def test_invalid_setting_that_prevented_a_start_is_shown(doctor, state_dir):
