@@ -43,6 +43,7 @@ loglevel = "warning"  # debug lines would quote requests, with their tokens
 on_starting = _supervisor.on_starting
 when_ready = _supervisor.when_ready
 on_reload = _supervisor.on_reload
+nworkers_changed = _supervisor.nworkers_changed
 pre_fork = _supervisor.pre_fork
 post_fork = _supervisor.post_fork
 post_worker_init = _supervisor.post_worker_init

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 import auth
 from auth.core import metrics
-from auth.core.settings import Settings
+from auth.core.settings import Settings, state
 from sql import Database, queries
 
 PATH = "/metrics"
@@ -40,6 +40,7 @@ class DeliveryMetrics:
         self._bind = settings.metrics_bind or ""
         self._registry = CollectorRegistry()
         self._registry.register(metrics.Files())
+        self._registry.register(_WantedWorkers())
         self._registry.register(_DatabaseMetrics(settings, db))
 
     def count(self, channel: str, outcome: str) -> None:
@@ -83,6 +84,13 @@ class _Handler(MetricsHandler):
             super().do_GET()
         else:
             self.send_error(404)
+
+
+class _WantedWorkers(Collector):
+    def collect(self) -> Iterable[Metric]:
+        number = state.wanted_workers()
+        if number is not None:
+            yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", number)
 
 
 class _DatabaseMetrics(Collector):

@@ -10,13 +10,13 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import SERVICE_ROLE_KEY
+from tests.deploy import record_series
+from tests.deploy.record_series import ALERTS, RULES
 from tests.support.metered import Metered
 from tests.support.processes import CHECKOUT, wait_until
 from tests.support.programs import find_program
 from tests.support.users import PASSWORD
 
-ALERTS = CHECKOUT / "deploy" / "prometheus" / "alerts.yml"
-RULES = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
 DASHBOARD = json.loads((CHECKOUT / "deploy" / "grafana-dashboard.json").read_text())
 EMAIL = "alice@example.com"
 
@@ -104,6 +104,7 @@ def test_gauges_tell_the_state_of_the_node(metered):
     wait_until(lambda: metered.value("latchkey_pool_connections_max") == 18)
     assert (metered.value("latchkey_webhook_failing"), metered.value("latchkey_degraded")) == (0, 0)
     assert 0 <= metered.value("latchkey_backup_age_seconds") < 600
+    assert metered.value("latchkey_workers_wanted") == 2
 
 
 def test_metrics_are_not_served_elsewhere(metered):
@@ -140,14 +141,21 @@ def test_each_alert_is_in_the_night_and_in_the_documentation():
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("check", "rules", "alerts.yml"),
-        ("test", "rules", "alerts.test.yml"),
-        ("test", "rules", "outages.test.yml"),
+        ("check", "rules", ALERTS),
+        ("test", "rules", ALERTS.with_name("alerts.test.yml")),
+        ("test", "rules", ALERTS.with_name("outages.test.yml")),
+        *(("test", "rules", record_series.DIRECTORY / f"{name}.test.yml") for name in record_series.SCENES),
     ],
+    ids=lambda arguments: arguments[-1].name,
 )
 def test_alerts_pass_promtool(arguments):
     promtool = find_program("promtool", "prometheus", "DEPLOY/PROMETHEUS IS NOT TESTED")
-    done = subprocess.run(
-        [promtool, *arguments], cwd=ALERTS.parent, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([promtool, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", record_series.SCENES)
+def test_recorded_series_are_those_that_alerts_use(name):
+    text = (record_series.DIRECTORY / f"{name}.test.yml").read_text()
+    recorded = set(re.findall(r"series: '(\w+)", text))
+    assert recorded == {"up", *record_series.USED}, "record them again: python -m tests.deploy.record_series"

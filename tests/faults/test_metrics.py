@@ -68,5 +68,7 @@ def test_gauges_of_a_worker_that_has_ended_do_not_count(metered):
     metered.service.process.send_signal(signal.SIGTTOU)  # one worker less
     wait_until(lambda: len(metered.workers()) == 1)
     assert wait_until(lambda: metered.value("latchkey_workers") == 1)
+    assert metered.value("latchkey_workers_wanted") == 1
     metered.service.process.send_signal(signal.SIGTTIN)
     wait_until(lambda: metered.value("latchkey_workers") == 2)
+    assert metered.value("latchkey_workers_wanted") == 2

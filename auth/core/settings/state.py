@@ -19,6 +19,7 @@ METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
 # The variable with the descriptor of the file that the delivery process touches, for the master.
 HEARTBEAT = "LATCHKEY_HEARTBEAT"
+_WANTED_WORKERS = "wanted_workers"
 _GONE = (errno.ECONNREFUSED, errno.ENOENT)
 _REMEDIES = {
     errno.EROFS: "Mount its file system for writing.",
@@ -73,6 +74,18 @@ def begin_metrics(state_dir: Path, name: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     os.environ[METRICS_DIRECTORY] = str(directory)
+
+
+def keep_wanted_workers(number: int) -> None:
+    """Tell the process that serves the metrics how many workers the master keeps."""
+    if directory := os.environ.get(METRICS_DIRECTORY):
+        files.write(Path(directory) / _WANTED_WORKERS, str(number))
+
+
+def wanted_workers() -> int | None:
+    """Return that number; `latchkey deliver` has no workers."""
+    path = Path(os.environ[METRICS_DIRECTORY]) / _WANTED_WORKERS
+    return int(path.read_text()) if path.exists() else None
 
 
 def discard_gauges(slot: int) -> None:

@@ -81,6 +81,7 @@ def when_ready(server: Any) -> None:
     server.looked_at = server.judges_from = time.monotonic()
     server.murder_workers = partial(_end_frozen_processes, server)
     chosen = settings()
+    nworkers_changed(server, server.num_workers, None)
     running.announce(chosen)
     if _wants_delivery_process(chosen):
         server.delivery.start()
@@ -100,6 +101,12 @@ def on_reload(server: Any) -> None:
     running.announce(settings())
     server.delivery.reload(is_wanted=_wants_delivery_process(settings()))
     _announce_inbox(settings())
+
+
+def nworkers_changed(server: Any, number: int, _before: int | None) -> None:
+    """At a reload, and by the signals TTIN and TTOU."""
+    with suppress(OSError):  # the master goes on with a full disk
+        state.keep_wanted_workers(number)
 
 
 def pre_fork(server: Any, worker: Any) -> None:
