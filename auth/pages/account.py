@@ -102,10 +102,15 @@ def delete_account(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         read_form(form_schemas.DeletionForm())
         delete_caller({})
-        response = page("account_deleted.html", here="/sign-in")
+        response = redirect_to_own("account/deleted")
         browser_sessions.forget(response)
         return response
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
+
+
+@blueprint.get("/account/deleted")
+def show_deleted() -> Response:
+    return page("account_deleted.html", here="/account/deleted")
 
 
 @blueprint.post("/account/sessions/end")

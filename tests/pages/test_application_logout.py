@@ -162,7 +162,7 @@ class TestRedirects:
             visitor.visit(path(client_id=client_id, post_logout_redirect_uri=uri, **hints))
             if not hints:
                 visitor.press("oauth/logout/confirm")
-            assert visitor.page.url.startswith(f"{SITE}/oauth/logout")
+            assert visitor.page.url == f"{SITE}/sign-out"
             assert "You’re signed out" in words(visitor.page)
             assert not is_signed_in(visitor)
             visitor.with_session_of(alice)
@@ -171,7 +171,7 @@ class TestRedirects:
         visitor = Visitor(app).with_session_of(alice)
         visitor.visit(path(client_id=client_id))
         page = visitor.send("/oauth/logout/confirm", client_id=client_id, post_logout_redirect_uri=f"{APP}/x")
-        assert (page.status, page.url) == (200, f"{SITE}/oauth/logout/confirm")
+        assert (page.status, page.url) == (200, f"{SITE}/sign-out")
         assert not is_signed_in(visitor)
 
     def test_client_that_registered_itself_gets_only_its_own_users_back(self, app, alice, hint, database):

@@ -327,3 +327,32 @@ class TestSecurityKeys:
         assert "Security key" in words(visitor.page)
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
         assert "The security key has been removed." in visitor.remove("factor").text
+
+
+class TestNewApp:
+    def test_wrong_first_code_and_a_reload_keep_the_qr_code(self, visitor, alice):
+        visitor.signed_in_as(alice)
+        visitor.visit("/account/two-step")
+        shown = visitor.press("account/two-step")
+        assert shown.url.startswith(f"{SITE}/account/two-step/verify?factor_id=")
+        app = shown_app(shown)
+        for page in (visitor.press("two-step/verify", code=app.wrong_code()), visitor.visit(shown.url)):
+            assert shown_app(page).secret == app.secret
+        assert "Save your recovery codes" in words(visitor.press("two-step/verify", code=app.code()))
+        # It is no secret to show any more.
+        again = visitor.visit(shown.url)
+        assert again.url == f"{SITE}/account/two-step?error_code=mfa_factor_not_found"
+        assert app.secret not in again.text.replace(" ", "")
+
+    def test_qr_code_is_shown_to_the_session_that_began_alone(self, app, visitor, alice, database):
+        visitor.signed_in_as(alice)
+        visitor.visit("/account/two-step")
+        shown = visitor.press("account/two-step")
+        thief = Visitor(app).signed_in_as(alice)
+        refused = thief.visit(shown.url)
+        assert (refused.url, "<svg" in refused.text.partition("<main")[2]) == (
+            f"{SITE}/account/two-step?error_code=mfa_factor_not_found",
+            False,
+        )
+        database.run("DELETE FROM factor_challenges")
+        assert "wasn’t added in time" in words(visitor.visit(shown.url))

@@ -32,6 +32,17 @@ APART = {
     *(("get", "/account/data"), ("get", "/.well-known/change-password")),
 }
 
+# The only forms that are answered by a page instead of a redirect, but for those that lead to another website by the
+# page LEAVING. Refused forms show their page again.
+LEAVING = '<meta http-equiv="refresh"'
+ANSWERED_BY_A_PAGE = {
+    "/account/api-keys": "shows a secret once",
+    "/account/recovery-codes": "shows secrets once",
+    "/account/two-step/verify": "shows recovery codes once",
+    "/sign-in/passkey": "shows a challenge, which works once",
+    "/account/passkeys/new": "shows a challenge, which works once",
+}
+
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[FakeProvider]:
@@ -85,6 +96,14 @@ def test_every_form_works_without_javascript(page_client, database, app):
     tour_all(page_client, database)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
+    answers = page_client.visitor.answers
+    shown = {
+        path
+        for method, path, status, text in answers
+        if (method, status) == ("POST", 200) and LEAVING not in text
+    }
+    # The page of a link belongs to the API, and is shown without the pages too.
+    assert shown - {"/verify"} == ANSWERED_BY_A_PAGE.keys()
     visited = {(method.lower(), urlsplit(url).path) for method, url, _headers in page_client.visitor.requests}
     routes = {(method, path) for method, path, _view in page_routes(app) if not path.startswith("/brand")}
     assert routes - visited - APART == set()

@@ -112,6 +112,15 @@ class Browser:
         # The answer comes while the previous document is still there. Without an id, it stays.
         self.wait(lambda: self.url and answer.get("loaderId", "") in {"", *self._documents})
 
+    def reload(self) -> None:
+        self._call("Page.reload")
+
+    def go(self, steps: int) -> None:
+        """Go back or forward, as by the browser's buttons."""
+        history = self._call("Page.getNavigationHistory")
+        entry = history["entries"][history["currentIndex"] + steps]
+        self._call("Page.navigateToHistoryEntry", entryId=entry["id"])
+
     def run(self, expression: str) -> Any:
         """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

@@ -75,6 +75,7 @@ class UserAgent:
         self.page = Page("about:blank", 0, Headers(), "", [])
         # What was sent, as (method, url, headers).
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.answers: list[tuple[str, str, int, str]] = []
         self.accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
         self._sites = sites or {}
         # Safari sends Sec-Fetch-* only since 2023, and browsers send them only over TLS and to loopback.
@@ -192,6 +193,7 @@ class UserAgent:
             if origin in self._sites
             else _ask(method, url, headers, body)
         )
+        self.answers.append((method, urlsplit(url).path, *answer[::2]))
         for header in answer[1].getlist("Set-Cookie"):
             self._store(header, url)
         return answer

@@ -7,7 +7,7 @@ from flask import Response
 
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
-from auth.web.html.page import page
+from auth.web.html.page import page, redirect_to_own
 
 
 def ask(
@@ -31,7 +31,7 @@ def ask(
 
 def end(url: str | None, scope: str = "local") -> Response:
     browser_sessions.end(scope)
-    response = signed_out(url)
+    response = redirect(url) if url else redirect_to_own("sign-out")
     browser_sessions.forget(response)
     return response
 
