@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format
+.PHONY: help run test wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lint     check formatting, style and types'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'
+	@echo 'make wheels   ask the package index for wheels of all packages, for each machine and Python that is promised'
 	@echo 'make queries  write sql/queries.pyi, the types of the statements'
 	@echo
 	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 to 3.14).'
@@ -65,6 +66,11 @@ lint:
 queries:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/python -m tests.support.query_stubs
+
+# Before a release. For each machine and Python, it takes pip a minute.
+wheels:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/python -m tests.support.promised_wheels
 
 lint-openapi:
 	@cd tests/contract && npm ci --ignore-scripts

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 import make_venv
+from tests.support import promised_wheels
 from tests.support.cases import cases
 from tests.support.processes import CHECKOUT
 
@@ -101,6 +102,10 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     assert (done.returncode, done.stderr) == (0, "")
     names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
+
+
+def test_wheels_are_asked_for_on_each_machine_that_make_venv_accepts():
+    assert promised_wheels.TAGS.keys() == make_venv.OLDEST.keys()
 
 
 def test_wheel_and_documents_name_the_pythons_that_make_venv_accepts():
