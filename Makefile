@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format
+.PHONY: help run test wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -17,6 +17,8 @@ help:
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'
 	@echo 'make wheels   ask the package index for wheels of all packages, for each machine and Python that is promised'
+	@echo 'make lock     write requirements.lock, the hashes of the packages that a release installs, with constraints.txt; audit: ask for'
+	@echo '              advisories about them; release: build the wheel and the list of what it installs, after both, into dist'
 	@echo 'make queries  write sql/queries.pyi, the types of the statements'
 	@echo
 	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 to 3.14).'
@@ -90,3 +92,26 @@ bench-large:
 	@$(PYTHON) make_venv.py
 	@.venv/bin/python -m bench report-large
 	@exec .venv/bin/python -m bench report-console
+
+# For every promised Python and machine: uv writes markers where packages differ.
+lock:
+	@$(PYTHON) make_venv.py release
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock' \
+	  --constraint constraints.txt --output-file requirements.lock setup.cfg > /dev/null
+
+audit:
+	@$(PYTHON) make_venv.py release
+	@exec .venv/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock --strict
+
+# The list is that of an environment which was made as deploy/install makes it.
+release: lock audit
+	git diff --exit-code
+	@$(PYTHON) make_venv.py test release
+	rm -rf dist build/release
+	.venv/bin/python -m build --wheel
+	.venv/bin/python -m venv --without-pip build/release
+	.venv/bin/python -m pip --python build/release install --quiet --only-binary :all: --no-deps --require-hashes \
+	  --requirement requirements.lock
+	.venv/bin/python -m pip --python build/release install --quiet --no-deps --no-index dist/latchkey-*.whl
+	.venv/bin/cyclonedx-py environment --output-reproducible --output-file "$$(ls dist/latchkey-*.whl | sed 's/-py3-none-any.whl/.cdx.json/')" build/release
+	cd dist && sha256sum latchkey-* > SHA256SUMS

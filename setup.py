@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-_FILES = ["app.py", "wsgi.py", "gunicorn.conf.py", "schema.sql", "openapi.yaml", "constraints.txt"]
+_FILES = ["app.py", "wsgi.py", "gunicorn.conf.py", "schema.sql", "openapi.yaml", "requirements.lock"]
 _FOLDERS = ["auth", "sql", "deploy", "docs"]
 
 
@@ -18,7 +18,7 @@ class _BuildTree(build_py):
         if self.editable_mode:
             return
         package = Path(self.build_lib, "latchkey")
-        for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md"]:
+        for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY.md"]:
             shutil.copy(name, package)
         for name in _FOLDERS:
             ignored = shutil.ignore_patterns("__pycache__")

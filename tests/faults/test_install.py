@@ -1,5 +1,6 @@
 """deploy/install with real wheels and a real database; instead of systemd and root, scripts do what they would do."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import psycopg2
@@ -78,6 +80,22 @@ def _break(checkout: Path) -> None:
     (checkout / "auth" / "operator" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
 
 
+def _package(folder: Path, text: str = "") -> Path:
+    """Write the wheel of a package that this environment lacks."""
+    path, about = folder / "stand_in-1.0-py3-none-any.whl", "stand_in-1.0.dist-info"
+    with ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: stand-in\nVersion: 1.0\n\n{text}")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def _need(package: Path, checkout: Path) -> None:
+    _be_the_next_release(checkout)
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write(f"stand-in==1.0 --hash=sha256:{hashlib.sha256(package.read_bytes()).hexdigest()}\n")
+
+
 class Machine:
     def __init__(
         self, root: Path, database_url: str | None, systemctl: str = SYSTEMCTL, **settings: str
@@ -90,7 +108,7 @@ class Machine:
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         (programs / "python3").symlink_to(sys.executable)
-        self._environment = {
+        self.environment = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LATCHKEY_ROOT": str(root),
             **({"DATABASE_URL": database_url} if database_url else {}),
@@ -106,7 +124,7 @@ class Machine:
     def install(self, argument: str | Path) -> tuple[int, str]:
         done = subprocess.run(
             [str(CHECKOUT / "deploy" / "install"), str(argument)],
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             text=True,
             check=False,
@@ -116,11 +134,11 @@ class Machine:
     def release(self) -> str:
         """Return the release that the command of the link says it is."""
         command = [str(self.root / "current" / "bin" / "latchkey"), "--version"]
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
         return done.stdout.split()[-1]
 
     def health(self) -> Any:
-        return httpx.get(f"http://127.0.0.1:{self._environment['PORT']}/health", trust_env=False).json()
+        return httpx.get(f"http://127.0.0.1:{self.environment['PORT']}/health", trust_env=False).json()
 
     def restarts(self) -> list[str]:
         return (self.root / "log").read_text().splitlines()
@@ -295,6 +313,26 @@ def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
     status, output = bare.install(wheels["this"])
     assert (status, "install deploy/latchkey.service" in output) == (1, True)
     assert not (bare.root / __version__).exists()
+
+
+def test_package_is_installed_only_with_the_hash_that_the_release_names(machine, tmp_path):
+    package = _package(tmp_path)
+    named = package.read_bytes()
+    wheel = build_wheel(tmp_path, lambda checkout: _need(package, checkout))
+    machine.environment["PIP_FIND_LINKS"] = str(tmp_path)
+    _package(tmp_path, "served by another index")
+    status, output = machine.install(wheel)
+    assert (status, machine.release(), machine.restarts()) == (1, __version__, [f"restart {__version__}"])
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in output
+    assert (
+        f"deploy/install: pip could not install the packages of {NEXT}. The running release is unchanged. "
+        in output
+    )
+    assert "migrat" not in output
+    package.write_bytes(named)
+    status, output = machine.install(wheel)
+    assert (status, machine.release()) == (0, NEXT), output
+    assert list(machine.root.glob(f"{NEXT}/lib/python3*/site-packages/stand_in-1.0.dist-info"))
 
 
 @pytest.mark.parametrize("argument", ["nonsense", "--help", "latchkey.tar.gz"])
