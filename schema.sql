@@ -60,7 +60,7 @@ CREATE TABLE users (
   first_factor_at       timestamptz,
   sign_up_hash          text,
   CONSTRAINT users_made_by_check CHECK (
-    made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth', 'anonymous')
+    made_by IN ('signup', 'administrator', 'import', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )
 ) WITH (fillfactor = 80);
 CREATE INDEX users_created_at ON users (created_at, id);

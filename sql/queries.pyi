@@ -1827,6 +1827,13 @@ class SelectSummary(NamedTuple):
 
 def select_summary(on: Runner, /, *, id: str | None, email: str | None, phone: str | None) -> SelectSummary | None: ...
 
+class SelectRefusalByHook(NamedTuple):
+    hook: str
+    said: str
+    at: str
+
+def select_refusal_by_hook(on: Runner, /, *, user_id: str | None) -> SelectRefusalByHook | None: ...
+
 class ListPendingUsers(NamedTuple):
     id: str
     email: str

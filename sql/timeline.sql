@@ -115,6 +115,16 @@ SELECT u.id,
                       WHERE k.user_id = u.id AND end_of_key(k) IS NULL) AS made
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
+-- name: select_refusal_by_hook(user_id uuid) -> row?
+-- The last one, unless the user has signed in since.
+SELECT a.details ->> 'hook' AS hook, a.details ->> 'said' AS said, iso_8601(a.at) AS at
+  FROM users AS u
+  JOIN audit_log AS a ON a.user_id = u.id
+ WHERE u.id = :user_id AND a.reason IN ('hook_refused', 'hook_failed') AND a.details ? 'hook'
+   AND a.at > coalesce(u.last_sign_in_at, '-infinity')
+ ORDER BY a.at DESC
+ LIMIT 1;
+
 -- name: list_pending_users(address text) -> rows (phone?)
 SELECT id, email, phone FROM users WHERE new_email = :address
  UNION

@@ -32,7 +32,7 @@ WITH wanted AS (
                      banned_until, admin_since, made_by, created_at)
   SELECT id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
          password_hash, merge_metadata('{}', app_metadata), merge_metadata('{}', user_metadata), invited_at,
-         last_sign_in_at, banned_until, admin_since, 'administrator', created_at
+         last_sign_in_at, banned_until, admin_since, 'import', created_at
     FROM wanted
   ON CONFLICT DO NOTHING
   RETURNING id, role

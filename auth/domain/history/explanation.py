@@ -7,7 +7,8 @@ from typing import Any
 
 from auth.core.settings import Settings
 from auth.core.text import names
-from auth.core.text.moments import until
+from auth.core.text.labels import quoted
+from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
 from auth.domain.history import timeline
 from auth.web import counts
@@ -59,6 +60,7 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
     obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
+    obstacles += _refused_by_hook(settings, db, user)
     ways = [] if user.banned_until else list(_ways(settings, user))
     claims = _claims(settings, db, user.id)
     problem = _TOO_LARGE if claims is None else None
@@ -125,3 +127,13 @@ def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     if message and message.is_stuck:
         advice = "Fix the cause, which latchkey doctor may name, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
+
+
+def _refused_by_hook(settings: Settings, db: Database, user: Any) -> Iterator[Obstacle]:
+    refusal = (
+        queries.select_refusal_by_hook(db, user_id=user.id) if settings.hook_custom_access_token else None
+    )
+    if refusal:
+        text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
+        advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
+        yield Obstacle(text, advice)

@@ -17,7 +17,7 @@ from auth.cli.commands import (
 )
 from auth.core.keys import rotation
 from auth.core.settings import Settings
-from auth.core.text.labels import quoted
+from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.domain.history import explanation, timeline
 from auth.domain.history.explanation import Obstacle
@@ -209,7 +209,7 @@ def lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
 
 def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     created = clock(user["created_at"])
-    yield "user", f"{user['id']}, {user['role']}, created {created} ({user['made_by']})"
+    yield "user", f"{user['id']}, {user['role']}, created {created} {label('origins', user['made_by'])}"
     for title in ("email", "phone"):
         address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:

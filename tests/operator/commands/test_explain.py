@@ -58,7 +58,7 @@ class TestObstacles:
         assert explain(alice.email) == [
             CLEAR,
             "",
-            f"user          {alice.id}, authenticated, created TIME (administrator)",
+            f"user          {alice.id}, authenticated, created TIME by an administrator",
             "email         alice@example.com, confirmed TIME",
             "signs in with password, email",
             "sessions      1 live",
@@ -67,6 +67,36 @@ class TestObstacles:
             "Timeline:",
             "  TIME  session started with a password, from 127.0.0.1",
         ]
+
+    def test_user_whom_a_hook_refuses_is_not_said_to_sign_in(
+        self, make_app, explain, database, alice, client
+    ):
+        refusing = "begin return jsonb_build_object('error', jsonb_build_object('http_code', 403, 'message', 'Not before Monday')); end;"
+        database.run("CREATE SCHEMA of_tests")
+        try:
+            database.run(
+                "CREATE FUNCTION of_tests.refuse(event jsonb) RETURNS jsonb LANGUAGE plpgsql"
+                f" AS $${refusing}$$"
+            )
+            hooked = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN="pg-functions://postgres/of_tests/refuse")
+            assert explain(alice.email, on=hooked)[0] == CLEAR
+            assert sign_in(hooked.test_client(), alice.email).status_code == 403
+            lines = explain(alice.email, on=hooked)
+            said = "the hook customize-access-token refused at TIME: “403 Not before Monday”"
+            assert obstacles(lines) == [said]
+            remedy = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
+            assert lines[-1] == f"  {remedy}"
+            assert sign_in(client, alice.email).status_code == 200
+            assert explain(alice.email, on=hooked)[0] == CLEAR
+        finally:
+            database.run("DROP SCHEMA of_tests CASCADE")
+
+    def test_imported_user_is_not_said_to_be_made_by_an_administrator(self, app, explain, tmp_path):
+        file = tmp_path / "users.ndjson"
+        file.write_text('{"email": "ida@example.com"}\n')
+        assert run_command(app, "users", "import", str(file)).exit_code == 0
+        (line,) = [line for line in explain("ida@example.com") if line.startswith("user ")]
+        assert line.endswith(", authenticated, created TIME by an import")
 
     def test_applications_and_their_sessions_are_shown(self, explain, alice, database):
         assert [line for line in explain(alice.email) if line.startswith("applications")] == []
