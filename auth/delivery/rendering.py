@@ -182,7 +182,7 @@ class Templates:
             "code_valid_until": code_lifetime
             and languages.date_and_time(row.created_at + code_lifetime, language),
             "code_valid_for": code_lifetime and languages.duration(code_lifetime, language),
-            "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
+            "valid_until_time": languages.time_of_day(expires_at, language) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},

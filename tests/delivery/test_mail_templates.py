@@ -185,10 +185,10 @@ class TestMails:
     @cases(
         ("language", "time"),
         [
-            ("de", "Gültig für 1 Stunde (bis 6. Mai 2026, 08:08 UTC)"),
+            ("de", "Gültig für 1 Stunde (bis zum 6. Mai 2026, 08:08 Uhr UTC)"),
             ("fr", "au 6 mai 2026, 08:08 UTC)"),
             ("es", "durante 1 hora (hasta el 6 de mayo de 2026, 08:08 UTC)"),
-            ("zh", "2026年5月6日 08:08 UTC"),
+            ("zh", "有效期 1 小时（至 2026 年 5 月 6 日 08:08 UTC）"),
         ],
     )
     def test_times_are_written_as_in_the_language_of_the_reader(self, language, time):
@@ -259,7 +259,7 @@ class TestSms:
         sms = render(kind, "sms", {"code": CODE}, 600, locale=language)
         assert sms.text.startswith(CODE) or language == "zh"
         assert sms.text.splitlines()[-1] == f"@app.example.com #{CODE}"
-        assert "07:18 UTC" in sms.text
+        assert f"07:18 {'Uhr ' if language == 'de' else ''}UTC" in sms.text
         assert (sms.subject, sms.html) == ("", None)
 
     @each_language

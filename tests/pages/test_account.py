@@ -188,7 +188,7 @@ class TestApplications:
         client_id = insert_public_client(database, name="Grafana")
         opened = allow(database, alice.id, client_id, age="3 days", scopes=["openid", "email", "groups"])
         shown = visitor.visit("/account").text
-        seen = "Your account ID · Your email address · Your groups · Allowed <time "
+        seen = "See your account ID · See your email address · See your groups · Allowed <time "
         assert '<h2 id="applications-heading">Connected applications</h2>' in shown
         assert f'<bdi translate="no">Grafana</bdi></strong><span class="small">{seen}' in shown
         assert (
@@ -263,7 +263,7 @@ class TestApiKeys:
         visitor.submit(name="CI")
         database.run("UPDATE api_keys SET expires_at = '2031-02-21 12:00Z'")
         visitor.plant("latchkey_language", "zh")
-        assert "2031年2月21日 到期" in visitor.visit("/account").text
+        assert "2031 年 2 月 21 日到期" in visitor.visit("/account").text
         # Not 姓名, the name of a person.
         assert ">名称</label>" in visitor.visit("/account/api-keys").text
 
@@ -319,7 +319,7 @@ class TestChanges:
         self, with_phone, alice, database
     ):
         thief = alice.open_session()
-        assert "One thing added" in with_phone.visit("/account").text
+        assert "1 recent change" in with_phone.visit("/account").text
         assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
         database.run(LATER)
         removal = with_phone.link_to("account/remove?kind=change")
@@ -333,7 +333,7 @@ class TestChanges:
         assert thief.get("/user").status_code == 401
 
     def test_ids_of_other_users_and_of_older_ways_are_refused(self, visitor, bob, database):
-        assert "Nothing added in the last seven days" in visitor.visit("/account").text
+        assert "No recent changes" in visitor.visit("/account").text
         assert "Nothing was added" in visitor.visit("/account/changes").text
         for identity in database.all("SELECT id FROM identities"):
             assert visitor.send("/account/remove", kind="change", id=str(identity.id)).status == 404

@@ -58,7 +58,12 @@ class TestStory:
         visitor.submit(email=alice.email, password=PASSWORD)
         assert asks(visitor)
         said = words(visitor.page)
-        for text in ("Grafana", "grafana.example.com", "Your name, picture and language", "Your groups"):
+        for text in (
+            "Grafana",
+            "grafana.example.com",
+            "See your name, picture and language",
+            "See your groups",
+        ):
             assert text in said
         assert "email address" not in said
         assert alice.email in visitor.page.text

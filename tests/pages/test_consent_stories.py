@@ -38,7 +38,7 @@ def code(page: Browser, application: str) -> str:
 def test_user_agrees_once_and_only_signs_in_later(page, site, alice, application, ask):
     ask()
     sign_in(page, alice.email)
-    page.wait_for("Grafana wants to use your Acme account")
+    page.wait_for("Grafana wants to:")
     page.click("Allow")
     codes = {code(page, application)}
     ask()
@@ -57,7 +57,7 @@ def test_user_with_a_second_factor_completes_it_on_the_way(page, site, alice, ap
     page.wait_for("One more step")
     fill(page, code=app.code())
     page.click("Continue")
-    page.wait_for("Grafana wants to use your Acme account")
+    page.wait_for("Grafana wants to:")
     page.click("Cancel")
     page.wait(lambda: page.url.startswith(f"{application}?"))
     assert answer(page.url, application)["error"] == "access_denied"

@@ -419,7 +419,7 @@ def consenting(page_client: PageClient) -> None:
     page_client.visit(authorize_path(client_id, **asked))
     page_client.shows("sign-in, for an application", "Sign in to Acme")
     page_client.press("sign-in", password=PASSWORD)
-    page_client.shows("consent", "Grafana wants to use your Acme account")
+    page_client.shows("consent", "Grafana wants to:")
     page_client.visit(authorize_path(client_id, **asked, prompt="login"))
     page_client.shows("confirm, for an application", "Grafana asks you to sign in again.")
     page_client.visit(authorize_path(client_id, **asked))

@@ -7,15 +7,15 @@ from datetime import UTC, date, datetime, timedelta
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date, format_timedelta, get_datetime_format
 
-from auth.core.text.catalogues import DEFAULT
+from auth.core.text.catalogues import DEFAULT, built_in, string
 
-# The format of `strftime` for a time of day.
-TIME = "%H:%M UTC"
 _LONGEST_HEADER = 500
 # RFC 9110, section 12.5.4. Locales have an underscore too, and no quality: the highest.
 _LANGUAGE_RANGE = re.compile(
     r"\s*([a-zA-Z]{2,3})(?:[-_][\w-]*)?\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?"
 )
+# Between a number and a Chinese character, where our texts have a space and those of Babel none.
+_CHINESE_GAP = re.compile(r"(?<=\d)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=\d)")
 
 
 def choose(supported: Collection[str], locale: object, accept_language: object) -> str:
@@ -31,17 +31,23 @@ def date_and_time(moment: datetime, language: str) -> str:
     """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
     moment = moment.astimezone(UTC)
     order = str(get_datetime_format("medium", locale=_locale(language)))
-    return order.format(moment.strftime(TIME), date_alone(moment, language))
+    return order.format(time_of_day(moment, language), date_alone(moment, language))
+
+
+def time_of_day(moment: datetime, language: str) -> str:
+    """Return a time of day as the language writes it, such as `07:08 UTC`."""
+    known = language if language in built_in("pages") else DEFAULT
+    return string("pages", known, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
 
 
 def date_alone(day: date, language: str) -> str:
     """Return a date as the language writes it, such as `May 6, 2026`."""
-    return format_date(day, "long", _locale(language))
+    return _CHINESE_GAP.sub(" ", format_date(day, "long", _locale(language)))
 
 
 def duration(lifetime: timedelta, language: str) -> str:
     """Return a duration in words, such as `1 hour`."""
-    return format_timedelta(lifetime, granularity="minute", locale=_locale(language))
+    return _CHINESE_GAP.sub(" ", format_timedelta(lifetime, granularity="minute", locale=_locale(language)))
 
 
 def _locale(language: str) -> Locale:

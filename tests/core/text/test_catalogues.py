@@ -12,7 +12,7 @@ from tests.support.cases import cases
 
 LANGUAGES = ["de", "en", "es", "fr", "zh"]
 # Strings that may be the same in two languages.
-SAME = {"version", "name", "label", "passkey", "which", "console", "system", "application"}
+SAME = {"version", "name", "label", "passkey", "which", "console", "system", "application", "of_day"}
 
 each_subject = pytest.mark.parametrize("subject", ["pages", "messages"])
 each_language = cases("language", LANGUAGES)
@@ -59,6 +59,13 @@ def test_mail_of_a_sign_up_names_the_button_of_the_page(language):
 
 def test_french_signs_stay_with_their_words_on_pages():
     assert [text for text in built_in("pages")["fr"].values() if re.search("« | [:;?!»]", text)] == []
+
+
+@each_subject
+def test_chinese_has_a_space_between_its_characters_and_latin_letters_and_numbers(subject):
+    gap = re.compile(r"[\u4e00-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u4e00-\u9fff]")
+    shown = {name: re.sub(r"{[{%].*?[}%]}", "", text) for name, text in built_in(subject)["zh"].items()}
+    assert {name: text for name, text in shown.items() if gap.search(text)} == {}
 
 
 @each_language

@@ -184,13 +184,13 @@ class TestNewPassword:
         assert visitor.submit(password=NEW).url == APPLICATION
 
     def test_recent_changes_are_shown_on_the_way(self, visitor, client, alice, ask, database):
-        assert "last seven days" not in words(visitor.visit(ask(client, "/recover")))
+        assert "recent change" not in words(visitor.visit(ask(client, "/recover")))
         database.run("UPDATE users SET created_at = created_at - interval '1 day'")
         thief = alice.open_session()
         thief.put("/user", json={"phone": "+491701234567", "current_password": PASSWORD})
         visitor.visit(ask(client, "/recover"))
         visitor.submit()
-        assert visitor.link("Recent changes") == f"{SITE}/account/changes?then=site"
+        assert visitor.link("1 recent change") == f"{SITE}/account/changes?then=site"
 
     @cases("then", [None, "https://evil.example", "console", "", "site/../x"])
     def test_password_changed_without_a_place_to_go_on_to_leads_to_the_account(self, app, alice, then):
