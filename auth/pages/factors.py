@@ -1,5 +1,6 @@
 """The second step of a sign-in, and what it needs: authenticator apps and recovery codes of the account."""
 
+from datetime import date
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -18,7 +19,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import page, redirect_to_own, waiting_behind
+from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
 from auth.web.html.problems import Problem, form, form_at, told
 from auth.web.input import known_id, read_form
 from sql import queries
@@ -188,8 +189,11 @@ def replace_recovery_codes() -> Response:
 
 
 def _new_codes() -> Response:
-    codes, _moment = recovery_codes.create({})
-    return _page("recovery_codes.html", here=None, codes=codes)
+    codes, moment = recovery_codes.create({})
+    known, day = guard.live_caller(), date.fromisoformat(moment[:10])
+    account = known.email or known.phone or guard.caller_id()
+    head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()
+    return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
 
 
 def own_steps() -> list[dict[str, Any]]:

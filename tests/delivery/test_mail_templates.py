@@ -188,7 +188,7 @@ class TestMails:
             ("de", "Gültig für 1 Stunde (bis zum 6. Mai 2026, 08:08 Uhr UTC)"),
             ("fr", "au 6 mai 2026, 08:08 UTC)"),
             ("es", "durante 1 hora (hasta el 6 de mayo de 2026, 08:08 UTC)"),
-            ("zh", "有效期 1 小时（至 2026 年 5 月 6 日 08:08 UTC）"),
+            ("zh", "2026 年 5 月 6 日 08:08 UTC"),
         ],
     )
     def test_times_are_written_as_in_the_language_of_the_reader(self, language, time):

@@ -217,7 +217,9 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.download_to(tmp_path)
     page.click("Download")
     file = tmp_path / "recovery-codes.txt"
-    assert page.wait(lambda: file.exists() and file.read_text()).split() == codes
+    head, *lines = page.wait(lambda: file.exists() and file.read_text()).splitlines()
+    assert head.startswith("Recovery codes for alice@example.com at ")
+    assert (head.endswith(". Each works once."), lines) == (True, ["", *codes])
     page.click("I’ve saved them")
     page.wait_for("10 left")
 

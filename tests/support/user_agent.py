@@ -46,7 +46,10 @@ class Form:
 
 @dataclass
 class Page:
-    """The result of a navigation. `url` includes the fragment, and `trail` lists every URL on the way."""
+    """The result of a navigation. `url` includes the fragment, and `trail` lists every URL on the way.
+
+    `text` leaves out where a line may break in an address.
+    """
 
     url: str
     status: int
@@ -134,7 +137,7 @@ class UserAgent:
             status, headers, text = self._request(method, url, body, initiator, trail, _sends_origin(source))
             target = headers.get("Location")
             if status not in (301, 302, 303, 307, 308) or not target:
-                self.page = Page(url, status, headers, text, trail)
+                self.page = Page(url, status, headers, text.replace("<wbr>", ""), trail)
                 return self._refreshed(stop)
             if status == 303 or (status in (301, 302) and method == "POST"):
                 method, body = "GET", None

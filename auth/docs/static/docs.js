@@ -15,6 +15,9 @@ for (const pre of navigator.clipboard ? document.querySelectorAll("pre") : []) {
   pre.append(copy);
 }
 
+// On a phone, the text comes first.
+document.querySelector(".here")?.toggleAttribute("open", matchMedia("(min-width: 900px)").matches);
+
 const nav = document.querySelector("#contents");
 nav.scrollTop = (nav.querySelector("[aria-current]")?.offsetTop ?? 0) - nav.clientHeight / 2;
 

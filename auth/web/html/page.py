@@ -5,6 +5,7 @@ The texts are in auth/core/text/pages.
 
 import functools
 import math
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
@@ -211,10 +212,14 @@ def provider(name: str) -> dict[str, Any]:
 
 
 def address(text: str) -> Markup:
-    """Keep an address in one piece in right-to-left text and out of machine translation; space a phone."""
+    """Keep an address in one piece in right-to-left text and out of machine translation; space a phone.
+
+    One that needs two lines breaks after its `@` or a dot.
+    """
     text = spaced_phone(text)
     is_long = len(text) > _PHONE_WIDTH
-    return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
+    parts = Markup("<wbr>").join(re.split("(?<=[@.])(?=.)", text))
+    return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", parts)
 
 
 def application(name: str) -> Markup:
