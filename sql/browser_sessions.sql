@@ -25,6 +25,12 @@ WITH used AS (
 )
 SELECT * FROM used;
 
+-- name: select_end_of_browser_session(token_hash bytea) -> row? (reason?)
+SELECT s.end_reason AS reason
+  FROM browser_sessions AS browser
+  JOIN sessions AS s ON s.id = browser.session_id
+ WHERE browser.token_hash = :token_hash;
+
 -- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text) -> row
 -- The application's session has the level and the proof of the browser's.
 UPDATE sessions AS s

@@ -131,11 +131,14 @@ SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 -- name: list_factors(user_id uuid) -> row?
 SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
 
--- name: replace_recovery_codes(user_id uuid, code_macs bytea[])
+-- name: replace_recovery_codes(user_id uuid, code_macs bytea[]) -> row
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND code_mac <> ALL (:code_macs)
+  RETURNING used_at
+), made AS (
+  INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs)
 )
-INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs);
+SELECT EXISTS (SELECT FROM voided WHERE used_at IS NULL) AS replaced;
 
 -- name: select_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz) -> row?
 SELECT code_mac

@@ -244,6 +244,11 @@ class UseBrowserSession(NamedTuple):
 
 def use_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, level: str | None) -> UseBrowserSession | None: ...
 
+class SelectEndOfBrowserSession(NamedTuple):
+    reason: str | None
+
+def select_end_of_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectEndOfBrowserSession | None: ...
+
 class MarkOpenedBy(NamedTuple):
     aal: str
     amr: Any
@@ -677,7 +682,10 @@ class ListFactors(NamedTuple):
 
 def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: ...
 
-def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> int: ...
+class ReplaceRecoveryCodes(NamedTuple):
+    replaced: bool
+
+def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> ReplaceRecoveryCodes: ...
 
 class SelectRecoveryCode(NamedTuple):
     code_mac: memoryview

@@ -508,6 +508,36 @@ def test_messages_of_errors_are_only_in_the_table():
     assert [(source, text) for source in others for text in strings(source) if text in sentences] == []
 
 
+# What people read in their language. The console, the page of messages and what operators read are in English.
+IN_FIVE_LANGUAGES = re.compile(
+    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command)"
+    "|auth/delivery/(rendering|senders|templates)"
+)
+IN_ENGLISH = re.compile("console|dev_inbox|user_tab")
+
+
+def test_templates_for_people_contain_no_words():
+    """A word would stay English in the other languages."""
+    words = {}
+    for path in (ROOT / "auth").rglob("templates/**/*.*"):
+        name = str(path.relative_to(ROOT))
+        if IN_FIVE_LANGUAGES.match(name) and not IN_ENGLISH.search(name) and path.suffix in (".html", ".txt"):
+            text = re.sub(r"{#.*?#}|{{.*?}}|{%.*?%}", "", path.read_text(), flags=re.DOTALL)
+            said = " ".join(re.findall(r' (?:alt|title|placeholder|aria-label)="([^"]*)"', text))
+            shown = re.sub(r' [a-z-]+="[^"]*"|&[a-z]+;|<style.*?</style>', "", text, flags=re.DOTALL)
+            shown = re.sub("<[^>]*>| (autofocus|required|open)", "", shown)
+            words[name] = re.findall("[A-Za-z]{2,}", f"{shown} {said}")
+    assert len(words) > 50
+    assert {name: found for name, found in words.items() if found} == {}
+
+
+def test_python_of_pages_and_messages_contains_no_sentence():
+    sources = [each for each in SOURCES if IN_FIVE_LANGUAGES.match(each) and not IN_ENGLISH.search(each)]
+    sentence = re.compile("[A-Z][a-z’']*[ ,].*[a-z][.?!…]$")
+    found = {source: [text for text in strings(source) if sentence.match(text)] for source in sources}
+    assert {source: texts for source, texts in found.items() if texts} == {}
+
+
 def test_docs_settings_explains_exactly_the_settings():
     explained = list(table("settings.md"))
     of_providers = [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]

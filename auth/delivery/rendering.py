@@ -51,6 +51,7 @@ _SAMPLE = {
     "application": "Grafana",
     "inviter": "Ada Lovelace",
     "remaining": 9,
+    "replaced": True,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
 }
@@ -190,6 +191,7 @@ class Templates:
             "inviter": variables.get("inviter"),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
+            "replaced": variables.get("replaced"),
             "times": variables.get("times"),
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }

@@ -131,9 +131,10 @@ def _is_required() -> bool:
 @form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
 def two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
+    if not problem:
+        require(add("factor"))
     if request.method == "POST" and not problem:
         name = read_form(form_schemas.AppNameForm())["name"]
-        require(add("factor"))
         enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
         path = destination().path("account/two-step/verify")
         return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
@@ -158,7 +159,9 @@ def finish_two_step(problem: Problem | None = None) -> Response:
     factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
     browser_sessions.resume()
     has_codes = recovery_codes.status()["remaining"]
-    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes()
+    response = (
+        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
+    )
     browser_sessions.renew(response)
     return response
 
@@ -188,8 +191,8 @@ def replace_recovery_codes() -> Response:
     return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
 
 
-def _new_codes() -> Response:
-    codes, moment = recovery_codes.create({})
+def _new_codes(*, with_factor: bool = False) -> Response:
+    codes, moment = recovery_codes.create({}, with_factor=with_factor)
     known, day = guard.live_caller(), date.fromisoformat(moment[:10])
     account = known.email or known.phone or guard.caller_id()
     head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()

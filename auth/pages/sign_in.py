@@ -26,10 +26,13 @@ from auth.web import Level, cookies, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import identifier, provider, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.html.problems import Problem, form, form_at, told, why_ended
 from auth.web.input import read_form
 
 blueprint = Blueprint("sign_in", __name__)
+
+# What a redirect to the sign-in page says if the browser had a session.
+_ENDED = "session_expired"
 
 
 @form_at(
@@ -139,7 +142,8 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
         # Another window has signed in since. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
-    return _page_with_providers("sign_in.html", "sign-in", problem)
+    said = problem or (why_ended() if request.args.get("error_code", _ENDED) == _ENDED else None)
+    return _page_with_providers("sign_in.html", "sign-in", said)
 
 
 def sign_up_page(problem: Problem | None = None) -> Response:

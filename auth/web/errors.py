@@ -66,6 +66,7 @@ ERRORS = {
     "role.insufficient_permissions": (403, "Only the service role key can set a role"),
     "origin_not_allowed": (403, "This request came from a page of another site"),
     "form.insufficient_permissions": (403, "This form was sent from another site"),
+    "cookie.insufficient_permissions": (403, "This form was sent without the cookie of its page"),
     "reauthentication_needed": (400, "This needs reauthentication"),
     "code.reauthentication_needed": (400, "This needs reauthentication with a code"),
     "mfa.reauthentication_needed": (400, "This needs reauthentication with a factor"),

@@ -55,7 +55,8 @@ def own_form(view: View, *, or_json: bool = False) -> View:
             if request.headers.get("Sec-Fetch-Site") != "same-origin":
                 # The page is shown again, with a good token: not with what another site has filled in.
                 request.form = ImmutableMultiDict()
-            raise ApiError("form.insufficient_permissions")
+            has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)
+            raise ApiError(f"{'form' if has_cookie else 'cookie'}.insufficient_permissions")
         return view(*args, **kwargs)
 
     return accepts_forms(checked)

@@ -220,6 +220,20 @@ class TestDeadLinkPage:
         advice = TEXTS["en"][f"dead.{type}"].replace("{{ brand }}", "localhost:8000")
         assert look(client, path(type, "x" * 43)).texts["p"][-1] == advice
 
+    @cases(
+        ("type", "href", "button"),
+        [
+            ("signup", "sign-in", "Sign in"),
+            ("magiclink", "sign-in", "Sign in"),
+            ("invite", "sign-in", "Sign in"),
+            ("recovery", "forgot-password", "Choose a new password"),
+            ("email_change", "account", "Your account"),
+        ],
+    )
+    def test_button_leads_to_what_the_advice_says(self, client, type, href, button):
+        page = look(client, path(type, "x" * 43))
+        assert (page.all("a"), page.texts["a"]) == ([{"class": "button", "href": href}], [button])
+
     @cases("type", ["sms", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
     def test_advice_for_other_types_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
@@ -229,8 +243,9 @@ class TestDeadLinkPage:
     def test_page_links_to_the_application(self, make_app):
         client = make_app(**APP).test_client()
         page = look(client, f"{DEAD}&redirect_to=https://evil.example")
-        assert page.all("a") == [{"class": "button other", "href": "https://app.example.com/start"}]
-        assert page.texts["a"] == ["Go to app.example.com"]
+        onward = {"class": "button other", "href": "https://app.example.com/start"}
+        assert page.all("a") == [{"class": "button", "href": "sign-in"}, onward]
+        assert page.texts["a"] == ["Sign in", "Go to app.example.com"]
 
 
 @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
@@ -345,7 +360,7 @@ class TestEscaping:
         planted = {"email": "o'hara&amp=1@example.com", "data": {"name": "<script>alert(1)</script>"}}
         client.post("/signup", json=DAVE | planted)
         page = look(client, path("signup", outbox.last().token))
-        assert "o&#39;hara&amp;amp=1@example.com" in page.html
+        assert "o&#39;hara&amp;amp=1@<wbr>example.<wbr>com" in page.html
         assert "confirm o'hara&amp=1@example.com and" in page.text
         assert "alert" not in page.html
 

@@ -131,7 +131,7 @@ class TestBrowser:
         visitor.cookies = [cookie for cookie in visitor.cookies if not cookie.name.startswith(lost)]
         if lost == "latchkey":
             # That of the forms, too.
-            assert "Please try again" in words(visitor.press("sign-in/verify", code=sent.code))
+            assert "Please start again" in words(visitor.press("sign-in/verify", code=sent.code))
         else:
             visitor.press("sign-in/verify", code=sent.code)
         assert visitor.session_cookie is None

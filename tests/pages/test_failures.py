@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from auth.core.text.catalogues import built_in
+from auth.web.html.page import LANGUAGES
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
 from tests.support.links import CHALLENGE, PHONE, SITE, later, path
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
 from tests.support.users import DAVE, PASSWORD
 
 AWAY = "available right now. Try again shortly."
@@ -219,6 +221,37 @@ class TestStories:
         page = visitor.press(action, **fields)
         assert (page.url, page.status) == (f"{SITE}/sign-in?error_code=session_expired", 200)
         assert "Your session has ended. Please sign in again." in page.text
+
+    @pytest.mark.parametrize("language", LANGUAGES)
+    def test_sign_in_page_says_which_act_ended_the_session(self, visitor, database, alice, language):
+        visitor.with_session_of(alice)
+        visitor.plant("latchkey_language", language)
+        texts = built_in("pages")[language]
+        sizes = database.all("SELECT reason, size FROM end_sizes()")
+        others = {row.reason for row in sizes if row.size == "others"}
+        explained = {name.removeprefix("ended.") for name in texts if name.startswith("ended.")}
+        assert others | {"recovered", "ended_by_user"} == explained
+        for reason, _size in sizes:
+            database.run("UPDATE sessions SET ended_at = now(), end_reason = %(reason)s", reason=reason)
+            said = texts[f"ended.{reason}"] if reason in explained else texts["errors.session_expired"]
+            assert said in visitor.visit("/account").text
+            assert (said in visitor.visit("/sign-in").text) == (reason in explained)
+
+    def test_session_of_another_browser_says_nothing(self, app, alice, database):
+        alice.open_session()
+        database.run("UPDATE sessions SET ended_at = now(), end_reason = 'factor_added'")
+        assert "signed out" not in Visitor(app).visit("/sign-in?error_code=session_expired").text
+
+    @cases(
+        ("cookies", "said"),
+        [("all", "You signed in or out in another window"), ("none", "Your browser sent no cookie")],
+    )
+    def test_form_that_is_refused_says_why(self, visitor, cookies, said):
+        visitor.visit("/sign-in")
+        if cookies == "none":
+            visitor.cookies = []
+        page = visitor.press("sign-in", form_token="0" * 64, email=DAVE, **KNOWN)
+        assert (page.status, said in words(page)) == (403, True)
 
     def test_banned_user_is_told_so_after_the_right_code(self, visitor, alice, outbox, database):
         visitor.visit("/sign-in")

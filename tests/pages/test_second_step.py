@@ -90,8 +90,7 @@ class TestAuthenticatorApp:
     def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, passed, database, path):
         database.run(LATER)
         database.run("UPDATE factors SET last_step = NULL")
-        visitor.visit(f"/{path}")
-        page = visitor.press(path) if path == "account/two-step" else visitor.page
+        page = visitor.visit(f"/{path}")
         assert page.url == f"{SITE}/second-step?next={path.rpartition('/')[2]}"
         assert "Confirm it" in page.text
         assert "account/confirm" not in page.text
@@ -173,6 +172,11 @@ class TestAuthenticatorApp:
         phone = shown_app(visitor.press("account/two-step"))
         visitor.press("verify", code=phone.code())
         before = database.all("SELECT code_mac FROM recovery_codes")
+        # One notice for one act, whose link removes both.
+        sent = database.all(
+            "SELECT kind FROM outbox WHERE kind IN ('factor_added', 'recovery_codes_created')"
+        )
+        assert [row.kind for row in sent] == ["factor_added"]
         visitor.visit("/account/two-step")
         assert 'value="Authenticator app 2"' in visitor.page.text
         tablet = shown_app(visitor.press("account/two-step", name="Tablet"))

@@ -11,18 +11,23 @@ from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from sql import queries
 
 
-def create(body: dict[str, Any]) -> tuple[list[str], str]:
-    """Replace the caller's recovery codes, and return the new ones and the time. Raises `ApiError`."""
+def create(body: dict[str, Any], *, with_factor: bool = False) -> tuple[list[str], str]:
+    """Replace the caller's recovery codes, and return the new ones and the time. Raises `ApiError`.
+
+    `with_factor` if the notice of a factor, just added, tells of both: its link removes the codes too.
+    """
     given = give_proof(guard.live_caller(), body, add("recovery_codes"))
     codes = recovery_codes.new_codes()
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, add("recovery_codes"), given=given)
         made = [latchkey.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes]
-        queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made)
-        _record_and_notify(tx, caller, "recovery_codes_created")
+        replaced = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made).replaced
+        audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])
+        if not with_factor:
+            notify(tx, caller, "recovery_codes_created", replaced=replaced)
     return codes, caller.moment
 
 
@@ -44,11 +49,8 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
         issue.confirm(tx)
         caller = lock_caller(tx)
         if spent := factor_codes.spend_recovery_code(tx, caller.id, code_mac):
-            _record_and_notify(tx, caller, "recovery_code_used", remaining=spent.remaining)
+            left = spent.remaining
+            audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
+            notify(tx, caller, "recovery_code_used", remaining=left)
             return Session(raise_session(tx, g.caller.session_id, "recovery_code", None), issue)
     raise ApiError("recovery.mfa_verification_failed")
-
-
-def _record_and_notify(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:
-    audit.record(tx, caller.id, caller.email, [kind], [], **details)
-    notify(tx, caller, kind, **details)

@@ -14,14 +14,17 @@ from auth.domain.history import timeline
 from auth.web import counts
 from sql import Database, queries
 
-_BY_ITSELF = "Clear the lock, or let it reset on its own. Meanwhile, an emailed link or a passkey works."
+_BY_ITSELF = "Clear the lock, or let it reset on its own."
 _ELSEWHERE = (
-    "Clear the lock, or let it reset on its own. Meanwhile, a passkey works. So do codes on a network where"
-    " the user passed the second step in the last 365 days, or on any network after a sign-in with an emailed"
-    " link."
+    " Codes still work on a network where the user passed the second step in the last 365 days, or on any"
+    " network after a sign-in with an emailed link."
 )
-# What may lock a user out, with advice.
-_LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
+# What may lock a user out, with the ways to sign in that it leaves.
+_LOCKS = {
+    "passwords": ("an emailed link", "a passkey"),
+    "codes": ("an emailed link", "a passkey"),
+    "factors": ("a passkey",),
+}
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
 
@@ -59,9 +62,9 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     """Explain a row of `select_summary`."""
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
-    obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
-    obstacles += _refused_by_hook(settings, db, user)
     ways = [] if user.banned_until else list(_ways(settings, user))
+    obstacles = [*_obstacles(settings, user), *_locks(limits, ways), *_unsent(db, user)]
+    obstacles += _refused_by_hook(settings, db, user)
     claims = _claims(settings, db, user.id)
     problem = _TOO_LARGE if claims is None else None
     return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem)
@@ -116,10 +119,13 @@ def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
         yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
 
 
-def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
+def _locks(limits: list[dict[str, Any]], ways: list[str]) -> Iterator[Obstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
-            yield Obstacle(count["text"], _LOCKS[count["what"]], "unlock")
+            left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
+            meanwhile = f" Meanwhile, {left} works." if left else ""
+            elsewhere = _ELSEWHERE if count["what"] == "factors" and ways else ""
+            yield Obstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")
 
 
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:

@@ -34,6 +34,13 @@ def resume(level: Level | None = None) -> "queries.UseBrowserSession | None":
     return row or None
 
 
+def end_reason() -> str | None:
+    """Return why the session of the browser's cookie has ended, one of `end_sizes`, or None."""
+    token_hash = one_time.hash_token(cookies.sent(SESSION))
+    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
+    return ended.reason if ended else None
+
+
 def begin(session: Any) -> str:
     """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value."""
     if resume():

@@ -19,6 +19,7 @@ from auth.core.net.redirects import with_query
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
+from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.passwords import queued
 from auth.web import Level, View, cookies, g, guard
@@ -48,6 +49,8 @@ _FIELDS = {
 _BY_KEY = {
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
+    "form.insufficient_permissions": "form_changed",
+    "cookie.insufficient_permissions": "no_cookie",
 }
 # The pages that errors of a page lead to; without a session, /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
@@ -175,6 +178,12 @@ def told(wait: object = None) -> Mapping[str, Any] | None:
     known = has_text("errors", name) and not is_limit and not name.startswith("weak_")
     said = text("errors", name if known else "other", request_id=g.request_id, wait=wait)
     return {"text": said, "reason": _for_developer(request.args.get("reason"))} if name else None
+
+
+def why_ended() -> Mapping[str, Any] | None:
+    """Return what a sign-in page says of the end of the browser's session, if the user or an act ended it."""
+    reason = browser_sessions.end_reason()
+    return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
 
 
 def _for_developer(reason: str | None) -> str | None:
