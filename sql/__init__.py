@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
         raise InvalidStatement(f"{where}: a header is malformed")
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
+    for header, following in zip_longest(headers, headers[1:]):
         name, declared, returns, nullable = (
             " ".join((part or "").replace("--", " ").split()) for part in header.groups()
         )

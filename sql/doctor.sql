@@ -34,16 +34,26 @@ SELECT s.pid,
        nullif(s.application_name, '') AS application,
        s.usename::text AS role,
        extract(epoch FROM now() - s.xact_start)::integer AS seconds,
-       statement_without_values(s.query) AS query,
+       statement_without_values(nullif(s.query, '<insufficient privilege>')) AS query,
        count(*) AS waiting,
        max(extract(epoch FROM now() - chain.waitstart))::integer AS longest,
-       (array_agg(statement_without_values(w.query) ORDER BY chain.waitstart))[1] AS waiting_query
+       (array_agg(statement_without_values(nullif(w.query, '<insufficient privilege>'))
+                  ORDER BY chain.waitstart))[1] AS waiting_query
   FROM chain
   JOIN pg_stat_activity AS w ON w.pid = chain.pid AND w.datname = current_database()
   JOIN pg_stat_activity AS s ON s.pid = chain.blocker
  WHERE chain.blocker NOT IN (SELECT pid FROM queue)
  GROUP BY s.pid, s.application_name, s.usename, s.xact_start, s.query
  ORDER BY count(*) DESC, s.pid;
+
+-- name: select_role() -> row
+SELECT current_user::text AS name,
+       pg_has_role(c.relowner, 'MEMBER') AS owns_tables,
+       has_schema_privilege(n.nspname, 'CREATE') AS may_create,
+       format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC, %I', n.nspname, current_user) AS remedy
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.oid = 'audit_log'::regclass;
 
 -- name: select_schema_version() -> row?
 -- Before version 33, the column usable_from is missing.

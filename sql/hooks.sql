@@ -54,7 +54,9 @@ RETURNING with_audience(copy.object, :audience) AS user_object,
 SELECT set_config('statement_timeout', '1s', true) AS timeout;
 
 -- name: select_function(schema text, name text) -> row (is_allowed?)
-SELECT bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
+SELECT format('GRANT USAGE ON SCHEMA %1$I TO %3$I; GRANT EXECUTE ON FUNCTION %1$I.%2$I TO %3$I',
+              :schema, :name, current_user) AS remedy,
+       bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
          AS is_allowed
   FROM pg_proc AS p
   JOIN pg_namespace AS n ON n.oid = p.pronamespace

@@ -118,10 +118,10 @@ WITH old AS (
 DELETE FROM known_networks AS n USING old WHERE (n.user_id, n.network) = (old.user_id, old.network);
 
 -- name: delete_old_audit_rows(batch integer, audit_retention integer)
-DELETE FROM audit_log
- WHERE id = ANY (ARRAY(SELECT id FROM audit_log
-                        WHERE at <= now() - make_interval(days => :audit_retention)
-                        ORDER BY at LIMIT :batch FOR UPDATE SKIP LOCKED));
+SELECT
+  FROM delete_old_entries(ARRAY(SELECT id FROM audit_log
+                                 WHERE at <= now() - make_interval(days => :audit_retention)
+                                 ORDER BY at LIMIT :batch));
 
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)

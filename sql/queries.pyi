@@ -528,6 +528,14 @@ class ListBlockers(NamedTuple):
 
 def list_blockers(on: Runner, /) -> list[ListBlockers]: ...
 
+class SelectRole(NamedTuple):
+    name: str
+    owns_tables: bool
+    may_create: bool
+    remedy: str
+
+def select_role(on: Runner, /) -> SelectRole: ...
+
 class SelectSchemaVersion(NamedTuple):
     version: int
     usable_from: int
@@ -737,6 +745,7 @@ class BoundHook(NamedTuple):
 def bound_hook(on: Runner, /) -> BoundHook: ...
 
 class SelectFunction(NamedTuple):
+    remedy: str
     is_allowed: bool | None
 
 def select_function(on: Runner, /, *, schema: str | None, name: str | None) -> SelectFunction: ...

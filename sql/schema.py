@@ -1,6 +1,7 @@
 """The database's schema: created from schema.sql, or brought up to date by sql/migrations.
 
-Functions hold no data and are not migrated: when the text of sql/functions changes, all of them are replaced.
+Functions hold no data and are not migrated: when the text of sql/functions changes, all of them are replaced,
+and the role of requests gets its rights to them and the tables anew.
 """
 
 import hashlib
@@ -15,13 +16,15 @@ from psycopg2.errors import DeadlockDetected, InsufficientPrivilege, InvalidSche
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
-from sql import DIRECTORY
+from sql import DIRECTORY, roles
 from sql.pool import connect_patiently, reason
 
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
+# The steps that each release may take.
+UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 # The commit of release 0.2.0, whose schema has the version OLDEST.
 OLDEST_COMMIT = "7415f89"
 # The first line of a migration with which the releases from another one on can work: docs/releasing.md.
@@ -33,33 +36,41 @@ SCHEMA_LOCK = 7239004116
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms';"
 _LOCKED = (LockNotAvailable, DeadlockDetected)
 _TRIES_PER_NOTICE = 5
+# Temporary tables last: by default they come first, and any role may make some with the names of ours.
+_SEARCH_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);"
+_OWNER = (
+    "if another role owns the tables, run latchkey migrate with its URL in AUTH_DATABASE_OWNER_URL; else "
+)
 
 
 def apply(
     url: str,
     progress: Callable[[int], object] = lambda _: None,
     notice: Callable[[str], object] = lambda _: None,
+    *,
+    requests_url: str | None = None,
 ) -> list[str]:
     """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each, and
     `notice` with the reason for a long wait.
 
-    Each is a transaction. Raises `psycopg2.Error`, also if the database is not UTF8, or belongs to another
+    Each is a transaction. `url` is for the owner of the tables; the role of `requests_url`, if it is another,
+    is made if it is missing. Raises `psycopg2.Error`, also if the database is not UTF8, or belongs to another
     application, to a newer release, or to one before 0.2.0.
     """
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
         while True:
-            step = _take_step_beside_nodes(connection, notice)
+            step = _take_step_beside_nodes(connection, requests_url, notice)
             if step is None:
                 return steps
             steps.append(step)
             progress(1)
 
 
-def pending(url: str) -> list[str]:
+def pending(url: str, requests_url: str | None = None) -> list[str]:
     """Return the names of the steps that `apply` would take. Raises `psycopg2.Error`, as it does."""
     with closing(connect_patiently(url)) as connection, connection, connection.cursor() as cursor:
-        return _pending(cursor)
+        return _pending(cursor, requests_url)
 
 
 def usable_from() -> int:
@@ -68,20 +79,22 @@ def usable_from() -> int:
     return max(int(line[1]) if line else number for number, line in found.items())
 
 
-def apply_in_transaction(connection: Connection) -> None:
+def apply_in_transaction(connection: Connection, requests_url: str | None) -> None:
     """Like `apply`, as a part of the caller's transaction."""
     with connection.cursor(cursor_factory=Cursor) as cursor:
-        while _take_step(cursor):
+        while _take_step(cursor, requests_url):
             pass
 
 
-def _take_step_beside_nodes(connection: Connection, notice: Callable[[str], object]) -> str | None:
+def _take_step_beside_nodes(
+    connection: Connection, requests_url: str | None, notice: Callable[[str], object]
+) -> str | None:
     tries = 0
     while True:
         tries += 1
         try:
             with connection, connection.cursor() as cursor:
-                return _take_step(cursor, _LOCK_TIMEOUT)
+                return _take_step(cursor, requests_url, _LOCK_TIMEOUT)
         except _LOCKED as error:
             if tries % _TRIES_PER_NOTICE == 0:
                 notice(f"Trying again: {reason(error)} {_oldest_transaction(connection)}")
@@ -102,16 +115,17 @@ def _oldest_transaction(connection: Connection) -> str:
         return text
 
 
-def _take_step(cursor: Cursor, begin: str = "") -> str | None:
+def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str | None:
     cursor.execute(begin + "SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
-    steps = _pending(cursor)
+    steps = _pending(cursor, requests_url)
     if not steps:
         return None
     try:
-        _run(cursor, steps[0])
+        _run(cursor, steps[0], requests_url)
     except (InsufficientPrivilege, InvalidSchemaName) as error:
         grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {cursor.connection.info.user}"
-        problem = f"{error.diag.message_primary}; let the owner of the database run: {grant}"
+        owner = "" if steps[0] == SCHEMA.name else _OWNER
+        problem = f"{error.diag.message_primary}; {owner}let the owner of the database run: {grant}"
         raise psycopg2.ProgrammingError(f"{steps[0]}: {problem}") from error
     except psycopg2.Error as error:
         kind = type(error) if isinstance(error, _LOCKED) else psycopg2.ProgrammingError
@@ -119,24 +133,27 @@ def _take_step(cursor: Cursor, begin: str = "") -> str | None:
     return steps[0]
 
 
-def _run(cursor: Cursor, step: str) -> None:
+def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     if step == SCHEMA.name:
         cursor.execute(SCHEMA.read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
     elif step == FUNCTIONS.name:
         # Unchecked, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
+        roles.grant(cursor, requests_url, SCHEMA.read_text())
         cursor.execute(
             "UPDATE schema_version SET functions_digest = %s, usable_from = %s WHERE version = %s",
             (_digest(), usable_from(), NEWEST),
         )
+    elif step == roles.GRANTS.name:
+        roles.grant(cursor, requests_url, SCHEMA.read_text())
     else:
         version = int(step[:4])
         cursor.execute(MIGRATIONS[version].read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version,))
 
 
-def _pending(cursor: Cursor) -> list[str]:
+def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
     encoding = cursor.connection.get_parameter_status("server_encoding")
     if encoding not in ("UTF8", None):  # some poolers do not report it
         raise psycopg2.ProgrammingError(
@@ -158,15 +175,19 @@ def _pending(cursor: Cursor) -> list[str]:
             f"the schema has version {version}; upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first"
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
-    return [*steps, FUNCTIONS.name] if steps or digest != _digest() else []
+    if steps or digest != _digest():
+        return [*steps, FUNCTIONS.name]
+    return [] if roles.has_grants(cursor, requests_url, SCHEMA.read_text()) else [roles.GRANTS.name]
 
 
 def _functions() -> str:
-    return "\n".join(path.read_text() for path in sorted(FUNCTIONS.glob("*.sql")))
+    """Return the statements that replace the functions. Those that run as the owner keep the search path."""
+    texts = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
+    return "\n".join([_SEARCH_PATH, *texts])
 
 
 def _digest() -> str:
-    return hashlib.sha256(_functions().encode()).hexdigest()
+    return hashlib.sha256((_functions() + roles.GRANTS.read_text()).encode()).hexdigest()
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:

@@ -43,19 +43,11 @@ WITH wanted AS (
     JOIN wanted USING (id)
    CROSS JOIN jsonb_populate_recordset(NULL::identities, wanted.identities) AS i
 ), recorded AS (
-  INSERT INTO audit_log AS entry (id, action, actor, details)
-  SELECT :import_id, 'users_imported', :origin ->> 'actor',
-         jsonb_strip_nulls(jsonb_build_object('system_user', :origin ->> 'system_user'))
-         || jsonb_build_object('count', count(*), 'administrators', count(*) FILTER (WHERE role = 'admin'))
+  SELECT record_import(:origin, :import_id, count(*), count(*) FILTER (WHERE role = 'admin'))
     FROM created
   HAVING count(*) > 0
-  ON CONFLICT (id) DO UPDATE
-     SET details = entry.details || jsonb_build_object(
-           'count', (entry.details ->> 'count')::integer + (excluded.details ->> 'count')::integer,
-           'administrators', (entry.details ->> 'administrators')::integer
-                             + (excluded.details ->> 'administrators')::integer)
 )
-SELECT id::text FROM created;
+SELECT created.id::text FROM created CROSS JOIN recorded;
 
 -- name: import_factors(factors jsonb)
 INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');

@@ -51,6 +51,7 @@ from app import create_app
 from auth.core import logs, settings
 from auth.core.settings import kept_secrets
 from auth.core.settings.constants import statement_constants
+from auth.core.settings.state import of_requests
 from auth.core.tokens.derived_keys import SEALING, derive, key_id
 from auth.delivery import rendering
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
@@ -212,7 +213,9 @@ def _checked_rows() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
-    """A database for this xdist worker: next to that of `TEST_DATABASE_URL`, or in an embedded Postgres."""
+    """A database for this xdist worker: next to that of `TEST_DATABASE_URL`, or in an embedded Postgres. Tests look at
+    it as its owner.
+    """
     if url := os.environ.get("TEST_DATABASE_URL"):
         url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         schema.apply(url)
@@ -224,7 +227,7 @@ def database_url(state_dir: Path) -> Iterator[str]:
     options["plan_cache_mode"] = "force_generic_plan"
     postgres = EmbeddedPostgres(state_dir, options)
     url = postgres.start()
-    schema.apply(url)
+    schema.apply(url, requests_url=of_requests(url))
     yield url
     postgres.stop()
 
@@ -314,8 +317,14 @@ def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]
 
 
 @pytest.fixture(scope="session")
-def environment(database_url: str, state_dir: Path) -> dict[str, str]:
-    return {**ENVIRONMENT, "DATABASE_URL": database_url, "AUTH_STATE_DIR": str(state_dir)}
+def requests_url(database_url: str) -> str:
+    """The database for the role of requests: in that of `TEST_DATABASE_URL`, they run as the owner."""
+    return database_url if "TEST_DATABASE_URL" in os.environ else of_requests(database_url)
+
+
+@pytest.fixture(scope="session")
+def environment(requests_url: str, state_dir: Path) -> dict[str, str]:
+    return {**ENVIRONMENT, "DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(state_dir)}
 
 
 class Apps:

@@ -262,7 +262,7 @@ def test_statements_that_lock_several_users_lock_them_by_their_id():
 RECORDING = {
     "record_acts": "acts, with their events",
     "record_refusal": "refusals, which are no acts",
-    "import_users": "one entry for all batches of an import",
+    "record_import": "one entry for all batches of an import",
 }
 
 

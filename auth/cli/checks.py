@@ -23,6 +23,10 @@ class Failure:
     timed_out: bool = False
 
 
+class Note(Failure):
+    """What could be better, but is nobody's fault: it does not count as a failure."""
+
+
 class NotChecked(Exception):
     """The check cannot run because of a problem that another one reports, or does not apply here."""
 

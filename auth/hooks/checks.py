@@ -38,7 +38,7 @@ def problem_of(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | Non
     function = queries.select_function(db, schema=schema, name=name)
     if function.is_allowed is None:
         return f"there is no function {schema}.{name}(jsonb)"
-    return None if function.is_allowed else f"GRANT USAGE ON SCHEMA {schema} and EXECUTE ON FUNCTION {name}"
+    return None if function.is_allowed else f"the role of DATABASE_URL may not call it: {function.remedy}"
 
 
 def _connection_problem(hook: Hook, seconds: float) -> str | None:

@@ -11,11 +11,14 @@ AS $$
      AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
 $$;
 
+-- The role of requests only reads the audit log. What writes it are these four functions, as the owner; the
+-- schema's search path ends in pg_temp, where any role may make tables of the same names.
+
 -- Skips nulls in the arrays. Call it where it certainly runs: in RETURNING, or in the final SELECT.
 CREATE OR REPLACE FUNCTION record_acts(
   origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
 ) RETURNS void
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
 DECLARE
   -- A request that signs a user in has no access token yet, so that user is the actor.
@@ -48,7 +51,7 @@ $$;
 CREATE OR REPLACE FUNCTION record_refusal(
   origin jsonb, subject uuid, refused_act text, error_code text, details jsonb
 ) RETURNS void
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
 DECLARE
   same CONSTANT text := concat_ws('|', date_trunc('minute', now()), subject, refused_act, error_code,
@@ -67,6 +70,34 @@ BEGIN
          details = excluded.details;
 END
 $$;
+
+-- All batches of an import share an entry.
+CREATE OR REPLACE FUNCTION record_import(origin jsonb, import_id uuid, users bigint, administrators bigint)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+BEGIN
+  INSERT INTO audit_log AS entry (id, action, actor, details)
+  VALUES (import_id, 'users_imported', origin ->> 'actor',
+          jsonb_strip_nulls(jsonb_build_object('system_user', origin ->> 'system_user'))
+          || jsonb_build_object('count', users, 'administrators', record_import.administrators))
+  ON CONFLICT (id) DO UPDATE
+     SET details = entry.details || jsonb_build_object(
+           'count', (entry.details ->> 'count')::bigint + users,
+           'administrators', (entry.details ->> 'administrators')::bigint + record_import.administrators)
+   WHERE entry.action = 'users_imported';
+END
+$$;
+
+-- Keeps the entries of a day, the least that AUTH_AUDIT_RETENTION allows, whatever the caller wants.
+CREATE OR REPLACE FUNCTION delete_old_entries(ids uuid[]) RETURNS SETOF uuid
+  LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+  DELETE FROM audit_log WHERE id = ANY (ids) AND at <= now() - interval '1 day' RETURNING id
+$$;
+
+-- Functions that run as the owner are not for every role of the database.
+REVOKE ALL ON FUNCTION record_acts, record_refusal, record_import, delete_old_entries FROM PUBLIC;
 
 -- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
 -- what users do to themselves by `subject`.

@@ -214,7 +214,7 @@ class TestHook:
     @pytest.fixture
     def answer(self, database):
         """Define the function of the hook by its body."""
-        database.run("CREATE SCHEMA of_keys")
+        database.run("CREATE SCHEMA of_keys; GRANT USAGE ON SCHEMA of_keys TO PUBLIC")
 
         def define(body):
             head = "CREATE OR REPLACE FUNCTION of_keys.hook(event jsonb) RETURNS jsonb LANGUAGE plpgsql AS"

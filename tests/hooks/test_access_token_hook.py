@@ -65,7 +65,11 @@ SLOW = "begin perform pg_sleep(30); return event; end;"
 @pytest.fixture
 def define(database) -> Iterator:
     """Define the SQL function with this body."""
-    database.run("CREATE SCHEMA of_tests")
+    # As an operator grants them to the role of requests.
+    database.run(
+        "CREATE SCHEMA of_tests; GRANT USAGE ON SCHEMA of_tests TO PUBLIC;"
+        " ALTER DEFAULT PRIVILEGES IN SCHEMA of_tests GRANT SELECT, INSERT ON TABLES TO PUBLIC"
+    )
     database.run("CREATE TABLE of_tests.user_roles (user_id uuid, role text)")
 
     def define(body: str) -> None:

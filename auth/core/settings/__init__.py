@@ -44,6 +44,7 @@ class Settings:
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
     database_url: str = kinds.database_url()
+    database_owner_url: str = kinds.database_url()
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.parsed(validators.bind, "127.0.0.1")
     workers: int = kinds.number(cores(), 1, 256)
@@ -220,8 +221,20 @@ class Settings:
         return hooks.Hook(hooks.NAMES[name], url, secrets, self.webhook_private_networks) if url else None
 
     def find_database(self) -> str:
-        """Return the URL of the database. Raises `state.NotRunningError`."""
-        return self.database_url or state.running_postgres_url(self.state_dir)
+        """Return the URL of the database for the role of requests. Raises `state.NotRunningError`."""
+        return self.database_url or state.of_requests(state.running_postgres_url(self.state_dir))
+
+    def find_owner(self) -> str:
+        """Return the URL for the role that owns the tables. Raises `state.NotRunningError`."""
+        return self.database_owner_url or self.database_url or state.running_postgres_url(self.state_dir)
+
+    def find_requests(self) -> str | None:
+        """Return the URL for the role of requests, or None if it is the owner.
+
+        Raises `state.NotRunningError`.
+        """
+        url = self.find_database()
+        return None if url == self.find_owner() else url
 
 
 class SettingsError(Exception):

@@ -12,7 +12,16 @@ from auth.core.settings import Settings, kept_secrets, listing, name_of
 
 _RECORD, _ERROR = "service.json", "start_error"
 # A command may have others than the processes of the service. Keys have their fingerprints in the database.
-_OF_PROCESSES = ("state_dir", "bind", "workers", "deliver", "metrics_bind", "log_format", "log_level")
+_OF_PROCESSES = (
+    "database_owner_url",
+    "state_dir",
+    "bind",
+    "workers",
+    "deliver",
+    "metrics_bind",
+    "log_format",
+    "log_level",
+)
 _NOT_COMPARED = {name_of(field) for field in (*_OF_PROCESSES, *kept_secrets.FILES)}
 # Locked by the service until it ends.
 _locked: list[BinaryIO] = []

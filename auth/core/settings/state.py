@@ -118,7 +118,7 @@ class NotRunningError(Exception):
 
 
 def running_postgres_url(directory: Path) -> str:
-    """Raises `NotRunningError`."""
+    """Return the URL for the superuser, who owns the tables. Raises `NotRunningError`."""
     data = directory.resolve() / "postgres"
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
@@ -144,10 +144,16 @@ def _listens(socket_dir: Path) -> bool:
 def is_embedded(directory: Path, database_url: str) -> bool:
     """Whether a database is the embedded Postgres of this state directory, which runs."""
     try:
-        return database_url == running_postgres_url(directory)
+        return database_url == of_requests(running_postgres_url(directory))
     except NotRunningError:
         return False
 
 
 def postgres_url(socket_dir: Path) -> str:
+    """Return the URL for the superuser, who needs no password: only our account may enter the directory."""
     return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"
+
+
+def of_requests(postgres_url: str) -> str:
+    """Return the URL of an embedded Postgres for the role that serves requests, which owns nothing."""
+    return postgres_url.replace("//postgres@", "//latchkey@", 1)

@@ -48,6 +48,8 @@ _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version
 class Options:
     keep_sessions: bool = False
     resend: bool = False
+    # The URL of the role that will serve requests, which is not part of a backup.
+    requests_url: str | None = None
 
 
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
@@ -78,7 +80,7 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(_UNLOCK_SCHEMA)
         _check_rows(writing.count_rows(connection), manifest.tables)
-        schema.apply_in_transaction(connection)
+        schema.apply_in_transaction(connection, options.requests_url)
         on = Unprepared(connection)
         # The secrets of the backup must open its rows.
         if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):

@@ -30,7 +30,10 @@ Reader = Callable[[Iterator[bytes]], object]
 _STATEMENTS = sql.shipped()
 _PIECE = 64 * 1024
 # Restored as files of the state directory, or specific to one machine.
-_NOT_KEPT = {"AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_STATE_DIR", "AUTH_BIND"}
+_NOT_KEPT = {
+    *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS"),
+    *("AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND"),
+}
 
 
 def write(

@@ -65,7 +65,7 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
     rehearse = None if no_rehearsal else rehearsals.rehearse
     with failures(file):
         settings = load_settings()
-        url = settings.find_database()
+        url = settings.find_owner()
         progress = partial(progress_of, "Backing up")
         written, manifest = writing.write(settings, url, file, rehearse, progress)
         archive.remove_older(file, written, keep)

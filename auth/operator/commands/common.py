@@ -16,12 +16,12 @@ from auth.core.settings.state import InUseError
 
 @contextmanager
 def stopped_database(settings: Settings) -> Iterator[str]:
-    """Yield the URL of the database of a service that does not run, and start the embedded one."""
+    """Yield the URL of the owner of a database whose service does not run, and start the embedded one."""
     from auth.operator.processes import embedded_postgres
 
     try:
         embedded = embedded_postgres.running(settings.state_dir)
-        with nullcontext(settings.database_url) if settings.database_url else embedded as url:
+        with nullcontext(settings.find_owner()) if settings.database_url else embedded as url:
             yield url
     except InUseError as error:
         raise click.ClickException(f"{error}. Stop the service on all nodes first.") from None

@@ -13,7 +13,7 @@ from auth.operator.doctor.examination import CHECKS, Result, examine, examine_fi
 from auth.operator.processes.start_checks import check_files
 
 _NAMES = [check.name for check in CHECKS]
-_MARKS = {"ok": "✓", "failed": "✗", "skipped": "-", "unknown": "?"}
+_MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": "?"}
 # Of the worst result.
 _EXIT_STATUSES = {"failed": 3, "unknown": 2}
 _MISSING: tuple[Missing, ...] = ("refuse", "ignore")

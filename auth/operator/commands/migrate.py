@@ -23,12 +23,13 @@ def command(as_json: bool) -> None:
     try:
         settings = load_settings(missing_secrets="ignore")
         try:
-            url = settings.find_database()
+            owner_url, requests_url = settings.find_owner(), settings.find_requests()
         except NotRunningError as error:
             show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
             return
-        with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
-            steps = schema.apply(url, progress, partial(logs.say, settings, level="warning"))
+        with progress_of("Upgrading the schema", len(schema.pending(owner_url, requests_url))) as progress:
+            notice = partial(logs.say, settings, level="warning")
+            steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))

@@ -45,7 +45,6 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
     Example: latchkey restore latchkey-20261122T031700Z.age --identity latchkey.key
     """
     begin = time.monotonic()
-    options = restores.Options(keep_sessions=keep_sessions, resend=resend)
     with failures(file):
         settings = load_settings(missing_secrets="ignore")
         key, size = age.read_key(identity), file.stat().st_size
@@ -53,6 +52,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
             manifest = archive.verify(file, key, progress)
         secrets = RestoredSecrets.of_backup(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
+            options = restores.Options(keep_sessions, resend, settings.find_requests())
             former = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {
         "file": str(file),

@@ -2,23 +2,23 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
 
 import psycopg2
 import requests
-from psycopg2.errors import DiskFull, ReadOnlySqlTransaction, UndefinedTable
+from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
-from auth.cli.checks import Check, Context, Failure, NotChecked, span
+from auth.cli.checks import Check, Context, Failure, NotChecked, Note, span
 from auth.cli.commands import printable
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
 from auth.core.settings.values import encryption
 from auth.operator.doctor.public_url import fetch
 from auth.operator.processes import start_checks
-from sql import queries, schema
+from sql import Database, queries, schema
 from sql.pool import SIZE, NotInTime, reason
 
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
@@ -48,7 +48,9 @@ def _locks(context: Context) -> Failure | None:
     with ThreadPoolExecutor(1) as thread:
         touched = thread.submit(queries.touch_users_and_sessions, context.db)
         wait([touched], _LOCK_SECONDS)
-        blockers = queries.list_blockers(context.db)
+        # Postgres shows what sessions of other roles do only to superusers and members, as the owner is.
+        with closing(Database(context.settings.find_owner(), size=1, prepare=False, last=context.last)) as db:
+            blockers = queries.list_blockers(db)
         if not blockers:
             with suppress(ReadOnlySqlTransaction):  # which another check reports
                 touched.result()
@@ -96,6 +98,11 @@ def _schema(context: Context) -> Failure | None:
         row = queries.select_schema_version(context.db)
     except UndefinedTable:
         row = None
+    except InsufficientPrivilege:
+        return Failure(
+            "The role of DATABASE_URL has no rights to the tables, so that all requests fail.",
+            "latchkey migrate, with the URL of their owner in AUTH_DATABASE_OWNER_URL",
+        )
     if row is None:
         return Failure("The database has no schema yet.", "latchkey migrate")
     if row.version < schema.NEWEST:
@@ -108,6 +115,21 @@ def _schema(context: Context) -> Failure | None:
             f"The schema has version {row.version}, but this release supports at most {schema.NEWEST}.",
             "install the release that upgraded the database on this machine too",
         )
+    return None
+
+
+def _role(context: Context) -> Failure | None:
+    role = queries.select_role(context.db)
+    if role.owns_tables:
+        return Note(
+            f"Requests run as {role.name}, which owns the tables: an injected statement could change them,"
+            " and rewrite the audit log.",
+            "AUTH_DATABASE_OWNER_URL=the DATABASE_URL so far, and DATABASE_URL with another role, which the"
+            " next start makes, or you do:"
+            f" CREATE ROLE latchkey_requests LOGIN ROLE {role.name} PASSWORD '…'",
+        )
+    if role.may_create:
+        return Note(f"Requests run as {role.name}, which may create tables and functions.", role.remedy)
     return None
 
 
@@ -203,6 +225,7 @@ CHECKS = (
     Check("database", "The database responds", _answers),
     Check("database-version", "The database is UTF8 and writable", _version),
     Check("schema", "The schema matches this release", _schema),
+    Check("role", "Requests run as a role that owns nothing", _role),
     Check("pooler", "Prepared statements work", _pooler),
     Check("connections", "Postgres allows enough connections", _connections),
     Check("clock", "The clocks agree", _clock),

@@ -15,7 +15,7 @@ import psycopg2
 from psycopg2.errors import LockNotAvailable, QueryCanceled
 
 from auth import wings
-from auth.cli.checks import Check, Context, Failure, NotChecked
+from auth.cli.checks import Check, Context, Failure, NotChecked, Note
 from auth.core.settings import Settings, cores
 from auth.core.settings.state import NotRunningError
 from auth.operator.doctor import database, delivery, mail, public_url, secrets
@@ -44,7 +44,7 @@ _Outcome = Failure | Exception | None  # of a check: what it found or raised
 
 @dataclass(frozen=True)
 class Result:
-    """`status` is `ok`, `failed`, `skipped`, or `unknown` if an overloaded machine left the check undone.
+    """`status` is `ok`, `note`, `failed`, `skipped`, or `unknown` if an overloaded machine left it undone.
 
     `text` is the check's title or the problem.
     """
@@ -120,6 +120,8 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
 def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
+    if isinstance(outcome, Note):
+        return Result(check.name, "note", outcome.sentence, outcome.setting)
     if isinstance(outcome, NotChecked):
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):

@@ -81,7 +81,10 @@ class EmbeddedPostgres:
         self._socket_dir = self._data
 
     def start(self) -> str:
-        """Start the server and return its URL. Raises `EmbeddedPostgresError`, `InUseError` and `OSError`."""
+        """Start the server and return the URL for its superuser.
+
+        Raises `EmbeddedPostgresError`, `InUseError` and `OSError`.
+        """
         self._owner = os.getpid()
         programs = find_programs()
         self.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,8 +103,6 @@ class EmbeddedPostgres:
         except BaseException:
             self.stop()
             raise
-        # Without a password, because only root and the account of Postgres may enter the directory of the
-        # socket.
         return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:

@@ -47,15 +47,18 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
 
 
 def _start(server: Any, chosen: Settings) -> None:
-    database_url = chosen.database_url or _start_embedded_postgres(server, chosen)
+    if not chosen.database_url:
+        _start_embedded_postgres(server, chosen)
+    owner_url, database_url = chosen.find_owner(), chosen.find_database()
     _refuse_taken_address(chosen)
     # Before a migration: this may be the database of another deployment.
-    with suppress(psycopg2.errors.UndefinedTable):
-        with_database(database_url, partial(fingerprints.check, settings=chosen))
+    with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
+        with_database(owner_url, partial(fingerprints.check, settings=chosen))
     if chosen.database_url:
         _share_state_directory(server, chosen)
-    for step in schema.apply(database_url, notice=partial(logs.say, chosen, level="warning")):
-        if step not in (schema.SCHEMA.name, schema.FUNCTIONS.name):
+    notice = partial(logs.say, chosen, level="warning")
+    for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
+        if step not in schema.UNVERSIONED:
             logs.say(chosen, f"Migrated the database: {step}.")
     kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
     if chosen.metrics_bind:
@@ -82,16 +85,15 @@ def import_application(*, has_metrics: bool) -> None:
     gc.freeze()  # else the collector would write to this memory, and copy it for each worker
 
 
-def _start_embedded_postgres(server: Any, chosen: Settings) -> str:
+def _start_embedded_postgres(server: Any, chosen: Settings) -> None:
     connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
     server.embedded_postgres = EmbeddedPostgres(chosen.state_dir, {"max_connections": str(connections)})
     # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
     atexit.register(server.embedded_postgres.stop)
-    database_url = server.embedded_postgres.start()
+    url = server.embedded_postgres.start()
     for directory in server.embedded_postgres.opened:
         logs.say(chosen, f"Made {directory} passable (o+x): Postgres does not run as root.")
-    os.environ["DATABASE_URL"] = database_url  # for the delivery process, and reloads
-    return database_url
+    os.environ["DATABASE_URL"] = state.of_requests(url)  # for the delivery process, and reloads
 
 
 def _share_state_directory(server: Any, chosen: Settings) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
@@ -66,6 +67,13 @@ ELSEWHERE = {
     "mend that first; journalctl -u latchkey has the whole log": "tests/operator/processes/test_doctor_without_service.py",
 }  # fmt: skip
 PLAYED: set[str] = set()
+OTHER_ROLE = (
+    "AUTH_DATABASE_OWNER_URL=the DATABASE_URL so far, and DATABASE_URL with another role, which the next start makes,"
+    " or you do: CREATE ROLE latchkey_requests LOGIN ROLE {} PASSWORD '…'"
+)
+two_roles = pytest.mark.skipif(
+    "TEST_DATABASE_URL" in os.environ, reason="NOT TESTED: TEST_DATABASE_URL has one role only"
+)
 
 
 def remedies() -> set[str]:
@@ -77,7 +85,7 @@ def remedies() -> set[str]:
 
 def remedies_of(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Failure":
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Failure", "Note"):
             yield from texts(node.args[1])
         elif isinstance(node, ast.Assign) and re.fullmatch(
             r"remedy|_[A-Z_]*REMED(Y|IES)[A-Z_]*", ast.unparse(node.targets[0])
@@ -240,6 +248,44 @@ class TestDatabase:
         done = run_with_settings(environment | {"DATABASE_URL": url}, *remedy.split()[1:])
         assert done.exit_code == 0
         play.is_well("schema", database_url=url)
+
+    @plays(OTHER_ROLE)
+    def test_owner_that_serves_requests(self, play, new_database, all_rows, database_url):
+        owner_url = new_database()
+        schema.apply(owner_url)
+        owner = {"database_url": owner_url, "database_owner_url": owner_url}
+        remedy = play.fails("role", OTHER_ROLE, **owner)
+        all_rows.run(remedy.partition("or you do: ")[2])
+        try:
+            requests_url = owner_url.replace(f"//{urlsplit(owner_url).username}", "//latchkey_requests")
+            schema.apply(owner_url, requests_url=requests_url)
+            play.is_well("role", database_url=requests_url, database_owner_url=owner_url)
+        finally:
+            for url in (owner_url, database_url):
+                with closing(psycopg2.connect(url)) as connection, connection:
+                    connection.cursor().execute("DROP OWNED BY latchkey_requests")
+            all_rows.run("DROP ROLE latchkey_requests")
+
+    @two_roles
+    def test_role_that_may_create_tables(self, look, database):
+        database.run("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        remedy = look("role")
+        assert remedy == "REVOKE CREATE ON SCHEMA public FROM PUBLIC, latchkey"
+        database.run(remedy)
+        assert look("role") is None
+
+    @plays("latchkey migrate, with the URL of their owner in AUTH_DATABASE_OWNER_URL")
+    @two_roles
+    def test_role_without_rights(self, play, database, database_url, environment):
+        database.run("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM latchkey")
+        remedy = play.fails(
+            "schema", "latchkey migrate, with the URL of their owner in AUTH_DATABASE_OWNER_URL"
+        )
+        done = run_with_settings(
+            environment | {"AUTH_DATABASE_OWNER_URL": database_url}, remedy.split()[1].strip(",")
+        )
+        assert (done.exit_code, done.output) == (0, "grants.sql\n")
+        play.is_well("schema")
 
     @plays("AUTH_DB_PREPARE=false")
     def test_pooler_in_transaction_mode(self, play, database_url, state_dir):

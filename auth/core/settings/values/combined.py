@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from psycopg2.extensions import parse_dsn
+
 from auth.core.net.networks import is_loopback
 from auth.core.net.redirects import AllowList
 from auth.core.settings import relying_party
@@ -49,6 +51,8 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
         if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
     ]
     found += _contradictions_of_smtp(values)
+    if values["database_owner_url"] and "user" not in parse_dsn(values["database_url"]):
+        found.append("DATABASE_URL: Must be set, and name a user, when AUTH_DATABASE_OWNER_URL is set.")
     if values["jwt_keys"] and not values["jwt_secret"]:
         try:
             validators.signing_jwk_set(values["jwt_keys"])

@@ -1,0 +1,88 @@
+"""The role of requests: it reads and writes rows and calls functions, and owns nothing.
+
+A role of its own, not SET ROLE: an injected statement could reset that.
+"""
+
+import re
+
+import psycopg2
+from psycopg2 import sql as composed
+from psycopg2.errors import InsufficientPrivilege
+from psycopg2.extensions import cursor as Cursor
+from psycopg2.extensions import encrypt_password, parse_dsn
+
+from sql import DIRECTORY
+
+GRANTS = DIRECTORY / "grants.sql"
+_TABLES = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
+
+
+def has_grants(cursor: Cursor, requests_url: str | None, schema: str) -> bool:
+    """Whether the role owns all tables of schema.sql, or has been granted something on each."""
+    if requests_url is None:
+        return True
+    cursor.execute(
+        """
+        SELECT NOT EXISTS (
+          SELECT
+            FROM unnest(%s) AS name
+            JOIN pg_class AS c ON c.oid = name::regclass
+           WHERE NOT EXISTS (
+                   SELECT
+                     FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS granted
+                     JOIN pg_roles AS r ON r.oid = granted.grantee
+                    WHERE r.rolname = %s))
+        """,
+        (_TABLES.findall(schema), _role_of(requests_url)),
+    )
+    return cursor.fetchone() == (True,)
+
+
+def grant(cursor: Cursor, requests_url: str | None, schema: str) -> None:
+    """Grant the role what requests need, unless it owns the tables; make it if it is missing.
+
+    `schema` is the text of schema.sql. Raises `psycopg2.Error`.
+    """
+    if requests_url is None:
+        return
+    role = _role_of(requests_url)
+    cursor.execute(
+        """
+        SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s), pg_get_userbyid(relowner), current_schema()
+          FROM pg_class
+         WHERE oid = 'schema_version'::regclass
+        """,
+        (role,),
+    )
+    exists, owner, schema_name = cursor.fetchone() or ()
+    if role == owner:
+        return
+    if not exists:
+        _make(cursor, role, parse_dsn(requests_url).get("password"), owner)
+    names = {
+        "schema": composed.Identifier(schema_name),
+        "role": composed.Identifier(role),
+        "tables": composed.SQL(", ").join(map(composed.Identifier, _TABLES.findall(schema))),
+    }
+    cursor.execute(composed.SQL(GRANTS.read_text()).format(**names))
+
+
+def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:
+    # With the owner as a member, who may see what its sessions do.
+    names = map(composed.Identifier, (role, owner))
+    create = composed.SQL("CREATE ROLE {} LOGIN ROLE {}").format(*names)
+    if password:
+        # Hashed here, because the log of Postgres may have its statements.
+        hashed = encrypt_password(password, role, cursor.connection, "scram-sha-256")
+        create += composed.SQL(" PASSWORD {}").format(composed.Literal(hashed))
+    try:
+        cursor.execute(create)
+    except InsufficientPrivilege:
+        raise psycopg2.ProgrammingError(
+            f"there is no role {role}, and the owner of the tables may not make it:"
+            f" CREATE ROLE {role} LOGIN ROLE {owner} PASSWORD '…', with the password in DATABASE_URL"
+        ) from None
+
+
+def _role_of(url: str) -> str:
+    return str(parse_dsn(url)["user"])

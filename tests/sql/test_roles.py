@@ -1,0 +1,285 @@
+"""The role of requests: what it may do, how it is made, and who grants it what."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg2
+import pytest
+from psycopg2.errors import InsufficientPrivilege
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from sql import roles, schema
+from tests.support import catalog, oldest_release
+from tests.support.tables import Rows
+
+# All tables but those that only functions of the owner write.
+READ_ONLY = {"audit_log", "schema_version"}
+AS_OWNER = {"record_acts", "record_refusal", "record_import", "delete_old_entries"}
+ORIGIN = '{"actor": "service"}'
+
+
+@pytest.fixture
+def as_requests(database_url: str, requests_url: str, database: Rows) -> Iterator[Callable[..., list[Any]]]:
+    """Run statements as the role of requests."""
+    if requests_url == database_url:
+        pytest.skip("NOT TESTED: TEST_DATABASE_URL has one role only")
+    with closing(psycopg2.connect(requests_url)) as connection:
+        connection.autocommit = True
+
+        def run(statement: str, **parameters: Any) -> list[Any]:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, parameters)
+                return cursor.fetchall() if cursor.description else []
+
+        yield run
+
+
+class TestPowers:
+    def test_role_has_no_attribute_no_other_role_and_owns_nothing(self, as_requests):
+        attributes = "rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls"
+        assert as_requests(f"SELECT {attributes} FROM pg_roles WHERE rolname = current_user") == [
+            (False,) * 5
+        ]
+        assert as_requests("SELECT rolname FROM pg_roles WHERE pg_has_role(oid, 'MEMBER')") == [("latchkey",)]
+        owned = "SELECT classid::regclass FROM pg_shdepend WHERE refobjid = current_user::regrole AND deptype = 'o'"
+        assert as_requests(owned) == []
+
+    def test_role_writes_rows_of_all_tables_but_those_of_the_owner(self, as_requests):
+        rights = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"]
+        granted = as_requests(
+            "SELECT c.relname, array_agg(name ORDER BY name)"
+            "  FROM pg_class AS c CROSS JOIN unnest(%(rights)s) AS name"
+            " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind NOT IN ('i', 'c') AND has_table_privilege(c.oid, name)"
+            " GROUP BY c.relname",
+            rights=rights,
+        )
+        all_of = {
+            name: ["DELETE", "INSERT", "SELECT", "UPDATE"]
+            for (name,) in as_requests(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('i', 'c')"
+            )
+        }
+        assert dict(granted) == all_of | {name: ["SELECT"] for name in READ_ONLY}
+        assert all_of.keys() > READ_ONLY
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "CREATE TABLE added (x integer)",
+            "CREATE SCHEMA added",
+            "CREATE FUNCTION added() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'",
+            "CREATE DATABASE added",
+            "CREATE ROLE added",
+            "CREATE INDEX ON users (role)",
+            "CREATE TRIGGER added BEFORE UPDATE ON users EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            "ALTER TABLE users ADD COLUMN added integer",
+            "ALTER TABLE audit_log DISABLE TRIGGER ALL",
+            "ALTER FUNCTION record_acts SECURITY INVOKER",
+            "ALTER ROLE latchkey SUPERUSER",
+            "ALTER DATABASE postgres RENAME TO renamed",
+            "DROP TABLE users",
+            "DROP FUNCTION iso_8601",
+            "TRUNCATE users",
+            "TRUNCATE audit_log",
+            "INSERT INTO audit_log (action, actor) VALUES ('signed_in', 'user')",
+            "UPDATE audit_log SET actor = 'user'",
+            "DELETE FROM audit_log",
+            "SELECT FROM audit_log FOR UPDATE",
+            "BEGIN; LOCK TABLE audit_log IN EXCLUSIVE MODE; COMMIT",
+            "INSERT INTO schema_version (version) VALUES (0)",
+            "UPDATE schema_version SET functions_digest = NULL",
+            "DELETE FROM schema_version",
+            "GRANT postgres TO latchkey",
+            "SET ROLE postgres",
+            "SET SESSION AUTHORIZATION postgres",
+            "SET session_replication_role = replica",
+            "SELECT FROM pg_authid",
+            "SELECT pg_read_file('postgresql.conf')",
+            "SELECT lo_import('/etc/passwd')",
+            "COPY users TO PROGRAM 'cat'",
+            "COPY users TO '/tmp/users'",
+            "SELECT pg_reload_conf()",
+            "ALTER SYSTEM SET fsync = off",
+        ],
+    )
+    def test_statement_that_needs_power_is_refused(self, as_requests, database_url, statement):
+        before = catalog.lines(database_url)
+        with pytest.raises(InsufficientPrivilege):
+            as_requests(statement)
+        assert catalog.lines(database_url) == before
+
+    def test_functions_that_run_as_the_owner_are_few_and_not_for_all_roles(self, as_requests):
+        found = as_requests(
+            "SELECT proname, proconfig, has_function_privilege('pg_monitor', oid, 'EXECUTE'), pg_get_userbyid(proowner)"
+            "  FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef"
+        )
+        assert {name for name, *_ in found} == AS_OWNER
+        assert {(tuple(path), public, owner) for _, path, public, owner in found} == {
+            (("search_path=public, pg_temp",), False, "postgres")
+        }
+
+
+class TestAuditLog:
+    def test_temporary_table_of_the_same_name_does_not_take_an_entry(self, as_requests, database):
+        as_requests(
+            "CREATE TEMPORARY TABLE audit_log (LIKE public.audit_log INCLUDING DEFAULTS);"
+            f"SELECT record_acts('{ORIGIN}', NULL, NULL, '{{signed_in}}', '{{}}')"
+        )
+        assert as_requests("SELECT count(*) FROM pg_temp.audit_log") == [(0,)]
+        assert database.all("SELECT action, actor FROM audit_log") == [("signed_in", "service")]
+
+    def test_entry_of_the_last_day_stays_whatever_is_asked(self, as_requests, database):
+        database.run(
+            "INSERT INTO audit_log (action, actor, at)"
+            " SELECT 'signed_in', 'user', now() - age FROM unnest('{1 hour, 23 hours, 25 hours}'::interval[]) AS age"
+        )
+        deleted = as_requests("SELECT delete_old_entries(ARRAY(SELECT id FROM audit_log))")
+        assert len(deleted) == 1
+        assert (
+            database.count("audit_log", "at > now() - interval '1 day'") == database.count("audit_log") == 2
+        )
+
+    def test_import_adds_to_no_entry_of_another_act(self, as_requests, database):
+        database.run("INSERT INTO audit_log (action, actor) VALUES ('banned', 'service_role')")
+        before = database.everything("audit_log")
+        as_requests(f"SELECT record_import('{ORIGIN}', id, 1, 1) FROM audit_log")
+        assert database.everything("audit_log") == before
+
+
+@pytest.fixture
+def make_role(all_rows: Rows) -> Iterator[Callable[..., str]]:
+    """Make a role, or only remember its name, and return the name; the role is dropped at the end."""
+    names: list[str] = []
+
+    def make(name: str, options: str | None = "LOGIN") -> str:
+        names.append(name)
+        if options is not None:
+            all_rows.run(f"CREATE ROLE {name} {options}")
+        return name
+
+    yield make
+    for name in reversed(names):
+        all_rows.run(f"DROP ROLE IF EXISTS {name}")
+
+
+def as_role(url: str, name: str, **options: str) -> str:
+    """Return a URL for another role."""
+    host = parse_dsn(url)["host"].replace("/", "%2F")
+    password = f":{options['password']}" if options else ""
+    return f"postgresql://{name}{password}@/{parse_dsn(url)['dbname']}?host={host}&port=5432"
+
+
+@pytest.fixture
+def owned(database_url, requests_url, make_role, new_database) -> Callable[..., str]:
+    """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
+    if requests_url == database_url:
+        pytest.skip("NOT TESTED: TEST_DATABASE_URL has one role only")
+
+    def make(options: str = "LOGIN", script: str = "") -> str:
+        owner = make_role("own_owner", options)
+        url = as_role(new_database(options=f"OWNER {owner}"), owner)
+        run(url, script or "SELECT")
+        return url
+
+    return make
+
+
+def run(url: str, statement: str) -> list[Any]:
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+NEW = ["schema.sql", "functions"]
+
+
+class TestGrants:
+    def test_missing_role_is_made_with_the_hash_of_its_password(self, owned, make_role, all_rows):
+        owner = owned("LOGIN CREATEROLE")
+        requests = as_role(owner, make_role("own_requests", None), password="correct%20horse")
+        assert schema.apply(owner, requests_url=requests) == NEW
+        assert schema.apply(owner, requests_url=requests) == []
+        assert run(requests, "SELECT current_user::text, count(*) FROM users") == [("own_requests", 0)]
+        password = "SELECT rolpassword FROM pg_authid WHERE rolname = 'own_requests'"
+        assert all_rows.value(password).startswith("SCRAM-SHA-256$")
+        # The owner sees what requests do, and they become nobody else.
+        assert run(owner, "SELECT pg_has_role('own_requests', 'USAGE')") == [(True,)]
+        assert run(requests, "SELECT rolname FROM pg_roles WHERE pg_has_role(oid, 'MEMBER')") == [
+            ("own_requests",)
+        ]
+
+    def test_owner_that_may_not_make_roles_says_the_statement(self, owned, make_role):
+        owner = owned()
+        before = catalog.lines(owner)
+        with pytest.raises(psycopg2.ProgrammingError) as raised:
+            schema.apply(owner, requests_url=as_role(owner, "own_requests", password="secret"))
+        assert str(raised.value) == (
+            "functions: there is no role own_requests, and the owner of the tables may not make it:"
+            " CREATE ROLE own_requests LOGIN ROLE own_owner PASSWORD '…', with the password in DATABASE_URL"
+        )
+        make_role("own_requests")
+        assert schema.apply(owner, requests_url=as_role(owner, "own_requests")) == ["functions"]
+        assert before == []
+
+    def test_second_role_is_granted_the_same_and_other_tables_stay_the_operators(self, owned, make_role):
+        owner = owned()
+        assert schema.apply(owner) == NEW
+        run(owner, "CREATE TABLE of_the_operator (x integer)")
+        requests = as_role(owner, make_role("own_requests"))
+        assert schema.apply(owner, requests_url=requests) == [roles.GRANTS.name]
+        assert run(requests, "UPDATE users SET role = 'admin' RETURNING id") == []
+        for statement in (
+            "SELECT FROM of_the_operator",
+            "DELETE FROM audit_log",
+            "CREATE TABLE x (y integer)",
+        ):
+            with pytest.raises(InsufficientPrivilege):
+                run(requests, statement)
+
+    def test_owner_keeps_its_powers_when_it_serves_requests(self, owned):
+        owner = owned()
+        assert schema.apply(owner, requests_url=make_dsn(owner, application_name="same")) == NEW
+        assert schema.apply(owner, requests_url=owner) == []
+        assert run(owner, "DELETE FROM audit_log; TRUNCATE users CASCADE; SELECT 1") == [(1,)]
+
+    def test_right_that_is_missing_is_granted_at_the_next_start(self, owned, make_role):
+        owner = owned()
+        requests = as_role(owner, make_role("own_requests"))
+        schema.apply(owner, requests_url=requests)
+        run(owner, "REVOKE ALL ON sessions FROM own_requests")
+        assert schema.apply(owner, requests_url=requests) == [roles.GRANTS.name]
+        assert run(requests, "SELECT count(*) FROM sessions") == [(0,)]
+
+    def test_role_without_power_says_who_must_change_the_schema(self, owned, make_role):
+        owner = owned()
+        requests = as_role(owner, make_role("own_requests"))
+        schema.apply(owner, requests_url=requests)
+        # Where nothing is pending, a service starts without the owner.
+        assert schema.apply(requests) == []
+        run(owner, "UPDATE schema_version SET functions_digest = NULL")
+        with pytest.raises(psycopg2.ProgrammingError) as raised:
+            schema.apply(requests)
+        assert str(raised.value) == (
+            "functions: permission denied for schema public; if another role owns the tables, run latchkey migrate with"
+            " its URL in AUTH_DATABASE_OWNER_URL; else let the owner of the database run: GRANT USAGE, CREATE ON SCHEMA"
+            " public TO own_requests"
+        )
+
+    def test_database_of_0_3_0_is_upgraded_for_both_roles(self, owned, make_role, files_of_0_3_0, created):
+        owner = owned(script=oldest_release.script(files_of_0_3_0))
+        requests = as_role(owner, make_role("own_requests"))
+        assert schema.apply(owner, requests_url=requests)[-1] == "functions"
+        assert catalog.lines(owner) == catalog.lines(created)
+        assert run(requests, "SELECT count(*) FROM users") == [(0,)]
+        # A node of 0.3.0 beside, as the owner.
+        run(owner, "INSERT INTO audit_log (action, actor) VALUES ('signed_in', 'user')")
+
+
+@pytest.fixture
+def created(new_database) -> str:
+    """The URL of a database that this release created."""
+    url = new_database()
+    schema.apply(url)
+    return url
