@@ -174,10 +174,8 @@ class Templates:
         requested_at = variables.get("requested_at")
         moment = datetime.fromisoformat(requested_at) if requested_at else row.created_at
         return self._site | {
-            "channel": row.channel,
-            "kind": row.kind,
+            **{name: getattr(row, name) for name in ("channel", "kind", "recipient")},
             "language": language,
-            "recipient": row.recipient,
             "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
             "valid_for": languages.duration(expires_at - row.created_at, language) if expires_at else None,
             "code_valid_until": code_lifetime
@@ -188,11 +186,8 @@ class Templates:
             "browser": browser,
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
-            "inviter": variables.get("inviter"),
             "undoes": row.kind in _LINK_TYPES,
-            "remaining": variables.get("remaining"),
-            "replaced": variables.get("replaced"),
-            "times": variables.get("times"),
+            **{name: variables.get(name) for name in ("inviter", "remaining", "replaced", "times")},
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 

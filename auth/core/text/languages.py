@@ -35,7 +35,6 @@ def date_and_time(moment: datetime, language: str) -> str:
 
 
 def time_of_day(moment: datetime, language: str) -> str:
-    """Return a time of day as the language writes it, such as `07:08 UTC`."""
     known = language if language in built_in("pages") else DEFAULT
     return string("pages", known, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
 

@@ -212,10 +212,7 @@ def provider(name: str) -> dict[str, Any]:
 
 
 def address(text: str) -> Markup:
-    """Keep an address in one piece in right-to-left text and out of machine translation; space a phone.
-
-    One that needs two lines breaks after its `@` or a dot.
-    """
+    """Keep an address together in right-to-left text, out of machine translation, and whole between signs."""
     text = spaced_phone(text)
     is_long = len(text) > _PHONE_WIDTH
     parts = Markup("<wbr>").join(re.split("(?<=[@.])(?=.)", text))
