@@ -1552,9 +1552,14 @@ def ping(on: Runner, /) -> Ping: ...
 
 class SelectDatabaseHealth(NamedTuple):
     is_read_only: bool
-    lock_waits: int
+    has_waits: bool
 
 def select_database_health(on: Runner, /) -> SelectDatabaseHealth: ...
+
+class CountLockWaits(NamedTuple):
+    total: int
+
+def count_lock_waits(on: Runner, /) -> CountLockWaits: ...
 
 class WriteToDisk(NamedTuple):
     written: int

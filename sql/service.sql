@@ -2,8 +2,12 @@
 SELECT 1 AS answer;
 
 -- name: select_database_health() -> row
+-- Whether anything in this Postgres has waited for a lock for a second.
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
-       count_lock_waits() AS lock_waits;
+       EXISTS (SELECT FROM pg_locks WHERE waitstart < now() - interval '1 second') AS has_waits;
+
+-- name: count_lock_waits() -> row
+SELECT count_lock_waits() AS total;
 
 -- name: write_to_disk() -> row
 SELECT write_to_disk() AS written;

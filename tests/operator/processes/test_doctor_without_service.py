@@ -74,9 +74,9 @@ def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
     assert {name for name, result in results.items() if result["status"] == "failed"} == {"database"}
 
 
-def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_dir, database_url):
+def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_dir):
     port = str(free_port())
-    results = doctor(DATABASE_URL=database_url, PORT=port)
+    results = doctor(DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/auth", PORT=port)
     remedy = "systemctl start latchkey, which does not run with this state directory"
     assert results["public-url"]["setting"] == remedy
     with Service(state_dir, AUTH_WORKERS="1", PORT=port):
