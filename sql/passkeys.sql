@@ -59,13 +59,12 @@ VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, now(), :credenti
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, user_id uuid, passkey_id uuid)
--- Does nothing unless the passkey, just registered, is the first factor that the user has ever had. Our pages
--- ask for the passkey instead, which raises the session.
+-- Does nothing unless the passkey, just registered, is the first factor that the user has ever had. On our
+-- pages the registration raises the session.
 UPDATE sessions AS s
    SET first_passkey_at = now(), factor_proved_at = now(), factor_id = :passkey_id
   FROM users AS u
- WHERE s.id = :session_id AND s.aal = 'aal1' AND u.id = :user_id AND u.first_factor_at = now()
-   AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id);
+ WHERE s.id = :session_id AND s.aal = 'aal1' AND u.id = :user_id AND u.first_factor_at = now();
 
 -- name: list_passkeys(user_id uuid) -> row
 SELECT coalesce(jsonb_agg(passkey_object(f) ORDER BY f.created_at, f.id), '[]')::text AS passkeys

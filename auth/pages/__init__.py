@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.next_pages.extend(
         (
-            ("email|phone|changes|two-step|delete", "account/{}"),
+            ("email|phone|changes|two-step|delete|passkeys/new", "account/{}"),
             ("new-password|join", "{}"),
             ("here", "sign-in/{}"),
             (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),

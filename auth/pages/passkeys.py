@@ -3,19 +3,20 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
+from auth.domain.sessions import browser_sessions
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import redirect_onward, redirect_with_cookie
 from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import sign_in_page
 from auth.web import Level, guard
 from auth.web.context import latchkey
-from auth.web.html.challenges import sent_credential
+from auth.web.html.challenges import may_challenge, sent_credential
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, redirect_to_own
-from auth.web.html.problems import Problem, form
+from auth.web.html.problems import Problem, form, form_at
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
@@ -48,10 +49,12 @@ def ending() -> dict[str, bool]:
     return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
 
 
-@blueprint.post("/account/passkeys/new")
-@form("begin_passkey", level=Level.ENROL)
-def show_new_passkey() -> Response:
+@form_at(blueprint, "/account/passkeys/new", "begin_passkey", level=Level.ENROL)
+def new_passkey() -> Response:
+    """Have the browser create a passkey. A proof that was missing leads back here by GET."""
     require_enabled()
+    if request.method != "POST" and not may_challenge():
+        return Response()
     require(add("passkey"))
     challenge = begin_registration(guard.live_caller(), {})
     shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
@@ -64,8 +67,12 @@ def submit_new_passkey() -> Response:
     require_enabled()
     credential = sent_credential()
     finish_registration(guard.live_caller(), credential)
+    # Which has raised the session.
+    browser_sessions.resume()
     to = destination()
-    return redirect_onward(to) if to.next else redirect_to_own("account?done=passkey_added#security")
+    response = redirect_onward(to) if to.next else redirect_to_own("account?done=passkey_added#security")
+    browser_sessions.renew(response)
+    return response
 
 
 def own_passkeys() -> list[dict[str, Any]]:

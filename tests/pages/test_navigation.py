@@ -39,7 +39,7 @@ def test_unknown_path_of_a_form_is_a_page_and_of_a_json_body_the_envelope(client
         ("/waiting/state", "/sign-in"),
         ("/preferences", "/sign-in"),
         ("/account/email/verify", "/account/email"),
-        ("/account/passkeys/new", "/account"),
+        ("/account/passkeys", "/account"),
     ],
 )
 def test_target_of_a_form_leads_to_its_page_if_it_is_opened(app, alice, path, leads_to):

@@ -46,9 +46,7 @@ def signed_in_with_new_passkey(page: Browser, here: str, person, prepare=lambda:
     page.click("Add a passkey")
     page.wait_for("Create a passkey")
     page.click("Create a passkey")
-    page.wait_for("One more step")
-    page.click("Sign in with a passkey")
-    page.wait_for("Your account")
+    page.wait_for("The passkey has been added.")
 
 
 def traded(site, page: Browser, application: str) -> dict:

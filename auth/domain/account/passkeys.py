@@ -5,6 +5,7 @@ from typing import Any
 from auth.core.factors import webauthn
 from auth.domain.account import factors, first_address, removal
 from auth.domain.messages.outgoing import notify
+from auth.domain.sessions.token_response import raise_session
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.domain.sign_in.reauthentication import remove as removing
@@ -47,8 +48,12 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
             factors.end_other_sessions(tx, caller.id)
         notify(tx, caller, "passkey_added")
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
-        session = {"session_id": g.caller.session_id, "user_id": caller.id}
-        queries.record_first_passkey(tx, **session, passkey_id=row.id)
+        session_id = g.caller.session_id
+        if g.caller.expires_at is None:
+            # A browser's session. The registration has verified the user, as a use of the passkey would.
+            raise_session(tx, session_id, "webauthn", row.id)
+        else:
+            queries.record_first_passkey(tx, session_id=session_id, user_id=caller.id, passkey_id=row.id)
         if caller.is_anonymous:
             first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)

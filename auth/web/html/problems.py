@@ -249,7 +249,7 @@ def _error(exception: Exception) -> Response:
     if error.error_code in _STEPS:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        next_page = request.path.rpartition("/")[2]
+        next_page = request.path.removeprefix("/").removeprefix("account/")
         if next_page in ("remove", "rename"):
             # These pages are about one of the user's things.
             named = {name: request.values[name] for name in ("kind", "id") if request.values.get(name)}
