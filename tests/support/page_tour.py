@@ -353,6 +353,7 @@ def two_step(page_client: PageClient) -> None:
     page_client.shows("account, app renamed", "The new name has been saved.")
     page_client.visit("/account")
     page_client.press("account/passkeys/new")
+    page_client.visit("/account/passkeys/new")
     page_client.shows("new passkey", "Add a passkey")
     page_client.visit("/account")
     page_client.remove("factor", "Two-step verification will be off")
