@@ -274,7 +274,7 @@ class TestBrokenServers:
 
     def test_next_address_is_tried(self, server, monkeypatch):
         resolve_to(monkeypatch, ("127.0.0.1", free_port()), ("127.0.0.1", server.port))
-        deliver("smtp://mail.example.com")
+        deliver("smtp://mail.example.com?starttls=offered")
         assert len(server.mails) == 1
 
     def test_failed_connection_is_reported(self):

@@ -86,11 +86,21 @@ def load_problems():
 
 
 @cases("name", ["secret_key", "service_role_key"])
-@cases("content", ["", "\n", " \n", "short\n", "x" * 31 + "\n"])
-def test_start_fails_and_names_the_file_of_an_empty_or_short_secret(state_dir_setting, name, content):
+@cases("content", ["short\n", "x" * 31 + "\n"])
+def test_start_fails_and_names_the_file_of_a_short_secret(state_dir_setting, name, content):
     path = state_dir_setting / name
     path.write_text(content)
     assert load_problems() == [f"{path}: Must be at least 32 characters."]
+    assert path.read_text() == content
+    path.unlink()
+
+
+@cases("name", NAMES)
+@cases("content", ["", "\n", " \n"])
+def test_start_says_what_to_do_about_an_empty_file(state_dir_setting, name, content):
+    path = state_dir_setting / name
+    path.write_text(content)
+    assert load_problems() == [f"{path}: Is empty. Restore it from a backup, or copy it from another node."]
     assert path.read_text() == content
     path.unlink()
 
@@ -102,7 +112,7 @@ def test_start_fails_and_names_the_file_of_an_empty_or_short_secret(state_dir_se
         ("secret_key", "01234567" * 5, "Must not repeat itself"),
         *(
             ("jwt_keys.json", content, "Must be a JWK Set")
-            for content in ("", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}')
+            for content in ("{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}')
         ),
     ],
 )
