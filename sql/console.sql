@@ -35,9 +35,7 @@ SELECT until = now() AS is_complete FROM span;
 -- name: count_active_users()
 -- Once an hour, because it reads all sessions: a session refreshes too often for an index on that time.
 INSERT INTO hourly_counts (hour, name, count)
-SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT user_id)
-  FROM sessions
- WHERE refreshed_at > now() - interval '30 days'
+SELECT date_trunc('hour', now(), 'UTC'), 'active_users', active_users(NULL)
 ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
 
 -- name: list_daily_counts(days integer) -> rows
@@ -74,7 +72,8 @@ SELECT name,
 -- name: select_health(most integer, heartbeat_limit integer, backup_limit integer, late_limit integer)
 --   -> row? (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
 --     is_late?, active_users?)
--- Counts stop at `most`. A larger number of users is the planner's estimate.
+-- Counts stop at `most`. A larger number of users is the planner's estimate, and of active users the last
+-- hour's: see count_active_users.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,
@@ -98,14 +97,22 @@ SELECT current_setting('server_version') AS postgres,
                     ELSE reltuples::bigint END
           FROM pg_class
          WHERE oid = 'users'::regclass) AS users,
-       (SELECT count
-          FROM hourly_counts
-         WHERE name = 'active_users' AND hour > now() - interval '1 day'
-         ORDER BY hour DESC
-         LIMIT 1) AS active_users
+       active.is_counted_hourly,
+       CASE WHEN active.is_counted_hourly THEN
+         (SELECT count
+            FROM hourly_counts
+           WHERE name = 'active_users' AND hour > now() - interval '1 day'
+           ORDER BY hour DESC
+           LIMIT 1)
+       ELSE
+         active_users(:most)
+       END AS active_users
   FROM (SELECT iso_8601(min(created_at)) AS since,
                min(created_at) < now() - make_interval(secs => :late_limit) AS is_late
           FROM (SELECT created_at
                   FROM outbox
                  WHERE outcome IS NULL AND channel <> 'webhook' AND NOT waits_for_others(outbox)
-                 LIMIT :most) AS waiting) AS late;
+                 LIMIT :most) AS waiting) AS late
+ CROSS JOIN (SELECT reltuples >= :most AS is_counted_hourly
+               FROM pg_class
+              WHERE oid = 'sessions'::regclass) AS active;

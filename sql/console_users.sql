@@ -43,6 +43,23 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
           JOIN filtered_users(:filters - 'has_factor', NULL) AS u ON u.id = f.user_id
          LIMIT :few + 1) AS found;
 
+-- name: few_locked_users(filters jsonb, few integer) -> row? (ids?)
+-- By the counts that are not over. Those of a user, rather than an address, have its id.
+WITH tried AS MATERIALIZED (
+  SELECT subject, CASE WHEN kind IN ('user', 'totp', 'recovery') THEN subject::uuid END AS user_id
+    FROM failure_counts
+   WHERE expires_at > now() AND kind = ANY (verdict_kinds())
+)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
+  FROM (SELECT u.id
+          FROM (SELECT owner.id FROM tried JOIN users AS owner ON owner.email = tried.subject
+                 UNION
+                SELECT owner.id FROM tried JOIN users AS owner ON owner.phone = tried.subject
+                 UNION
+                SELECT user_id FROM tried WHERE user_id IS NOT NULL) AS found
+          JOIN filtered_users(:filters, NULL) AS u ON u.id = found.id
+         LIMIT :few + 1) AS few;
+
 -- name: few_users_by_sign_in(filters jsonb, few integer) -> row?
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
@@ -94,7 +111,7 @@ SELECT u.id,
 -- name: estimate_users() -> row
 SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
 
--- name: describe_users(ids text[]) -> rows (email?, phone?, name?, last_sign_in_at?)
+-- name: describe_users(ids text[], locks jsonb) -> rows (email?, phone?, name?, last_sign_in_at?)
 -- In the order of `ids`.
 SELECT u.id,
        u.email,
@@ -104,6 +121,7 @@ SELECT u.id,
        is_anonymous(u) AS is_anonymous,
        coalesce(u.email_confirmed_at, u.phone_confirmed_at) IS NOT NULL AS is_confirmed,
        is_banned(u) AS is_banned,
+       is_locked(u, :locks) AS is_locked,
        EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL) AS has_factor,
        ARRAY(SELECT i.provider FROM identities AS i WHERE i.user_id = u.id ORDER BY i.created_at, i.provider)
          AS providers,

@@ -312,6 +312,7 @@ class SelectHealth(NamedTuple):
     is_late: bool | None
     failing_webhooks: int
     users: int
+    is_counted_hourly: bool
     active_users: int | None
 
 def select_health(on: Runner, /, *, most: int | None) -> SelectHealth | None: ...
@@ -439,6 +440,11 @@ class FewUsersWithFactor(NamedTuple):
 
 def few_users_with_factor(on: Runner, /, *, filters: Any | None, few: int | None) -> FewUsersWithFactor | None: ...
 
+class FewLockedUsers(NamedTuple):
+    ids: list[str] | None
+
+def few_locked_users(on: Runner, /, *, filters: Any | None, few: int | None) -> FewLockedUsers | None: ...
+
 class FewUsersBySignIn(NamedTuple):
     ids: list[str]
 
@@ -464,12 +470,13 @@ class DescribeUsers(NamedTuple):
     is_anonymous: bool
     is_confirmed: bool
     is_banned: bool
+    is_locked: bool
     has_factor: bool
     providers: list[str]
     created_at: str
     last_sign_in_at: str | None
 
-def describe_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> list[DescribeUsers]: ...
+def describe_users(on: Runner, /, *, ids: Sequence[str | None] | None, locks: Any | None) -> list[DescribeUsers]: ...
 
 class ListUserIds(NamedTuple):
     id: str

@@ -305,7 +305,7 @@ COMPARING_REFRESHES = {
     "refreshed": "the reuse interval",
     "refresh_act": "whether this request has moved it",
     "use_browser_session": "writes once in five minutes",
-    "count_active_users": "a figure",
+    "active_users": "a figure",
     "count_needs_of_secret": "the secret key of a refresh token",
     "count_sessions_of_old_keys": "the secret key of a refresh token",
     "refresh_token_is_stolen": "the reuse interval of nodes of 0.3.0",

@@ -134,7 +134,7 @@ IN_SQL = {
     "delete_unused_users": "a version of the schema",
     "delete_old_entries": "the least retention, whatever a caller wants; above",
     "select_last_message": "what the page of an address calls stuck",
-    **dict.fromkeys(("count_hours", "count_active_users", "list_daily_counts", "list_failures"), "charts"),
+    **dict.fromkeys(("count_hours", "active_users", "list_daily_counts", "list_failures"), "charts"),
     **dict.fromkeys(("count_outcomes_of_a_day", "list_key_ages", "list_failing_webhooks"), "days"),
     "select_health": "the last count of active users",
 }

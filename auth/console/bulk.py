@@ -1,5 +1,6 @@
 """Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -66,12 +67,19 @@ def _chosen() -> Subject:
     if ids is None or len(ids) > MOST:
         raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
     row = queries.select_chosen(latchkey.db, ids=[id for id in ids if is_uuid(id)])
+    named = sorted(zip(row.names, row.ids, strict=True), key=lambda user: _natural(user[0]))
+    row = row._replace(names=[name for name, _id in named], ids=[id for _name, id in named])
     hidden = {"ids": ",".join(row.ids)}
     name = counted(len(row.ids), "user") if row.ids else "Users"
     return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
 
 
-def _effects(does: str, keys: str) -> Callable[[Subject], Iterator[str]]:
+def _natural(name: str) -> list[str | int]:
+    """Return a key that sorts `bot2` before `bot10`: texts and numbers take turns."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
+
+
+def _effects(does: tuple[str, str], keys: str) -> Callable[[Subject], Iterator[str]]:
     def effects(chosen: Subject) -> Iterator[str]:
         row = chosen.row
         if not row.ids:
@@ -80,8 +88,12 @@ def _effects(does: str, keys: str) -> Callable[[Subject], Iterator[str]]:
         others = len(row.names) - _SHOWN
         yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
         if row.changeable:
-            yield does.format(
-                users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session")
+            signed_in, signed_out = does
+            nobody = "None of them is signed in." if row.changeable > 1 else "They aren’t signed in."
+            yield (signed_in if row.sessions else signed_out).format(
+                users=counted(row.changeable, "user"),
+                sessions=counted(row.sessions, "session"),
+                nobody=nobody,
             )
         if row.api_keys and keys:
             yield keys.format(keys=counted(row.api_keys, "API key"))
@@ -112,8 +124,8 @@ def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     return start
 
 
-def _act(name: str, does: str, undo: str, keys: str = "", **others: Any) -> Act:
-    """Return the confirmation of an act on the chosen users."""
+def _act(name: str, does: tuple[str, str], undo: str, keys: str = "", **others: Any) -> Act:
+    """Return the confirmation of an act on the chosen users. `does` is for some sessions, and for none."""
     return Act(
         title=f"{TITLES[name]} these users",
         effects=_effects(does, keys),
@@ -130,21 +142,27 @@ def _act(name: str, does: str, undo: str, keys: str = "", **others: Any) -> Act:
 _ACTS = {
     "end-sessions": _act(
         "end-sessions",
-        "Ends {sessions} of {users}.",
+        ("Ends {sessions} of {users}.", "{nobody}"),
         "They can sign in again.",
         "Leaves {keys}, which you can remove on the users’ pages.",
     ),
     "ban": _act(
         "ban",
-        "Bans {users} and ends {sessions}.",
-        "Lifting a ban lets a user sign in again. What ends now stays ended.",
+        (
+            "Bans {users} and signs out {sessions}, which stay ended.",
+            "Bans {users}. {nobody}",
+        ),
+        "You can lift the ban later.",
         "Removes {keys}.",
         form=BanForm,
         template="act_ban.html",
     ),
     "delete": _act(
         "delete",
-        "Deletes {users} with all that belongs to them, and ends {sessions}.",
+        (
+            "Deletes {users} with all that belongs to them, and signs out {sessions}.",
+            "Deletes {users} with all that belongs to them. {nobody}",
+        ),
         "This can’t be undone. The audit log keeps their history.",
         needs_factor=True,
     ),

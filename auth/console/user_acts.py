@@ -183,7 +183,7 @@ USER_ACTS = {
     ),
     "unlock": Act(
         title="Clear the lock",
-        effects=lambda user: ["Forgets the wrong passwords and codes of 1 user, so that they can try again."],
+        effects=lambda user: [f"Lets {user.name} try again now."],
         undo="Check first that it’s really them: someone else may have been guessing.",
         do=lambda user, _form: users.clear_locks(user.row.id),
         done="Lock cleared.",

@@ -84,9 +84,11 @@ def _name(metadata: dict[str, Any]) -> str:
 
 def _verdict(explained: explanation.Explanation) -> str:
     if not explained.ways:
-        return "Can’t sign in"
+        return "Locked:" if explained.is_locked else "Can’t sign in:"
     *others, last = explained.ways
     ways = f"{', '.join(others)} or {last}" if others else last
+    if explained.is_locked:
+        return f"Locked, except with {ways}:"
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
 
 

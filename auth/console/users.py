@@ -9,7 +9,7 @@ from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
 from auth.domain.admin import searches
-from auth.web import fields
+from auth.web import counts, fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -32,15 +32,16 @@ _COUNTING, _LISTING = 0.3, 1.0
 
 # The filters on offer; "" matches all users.
 _STATUSES = {
-    "": "Any status",
+    "": "Status: any",
+    "locked": "Locked",
     "banned": "Banned",
     "unconfirmed": "Not confirmed",
     "anonymous": "Anonymous",
     "administrator": "Administrators",
 }
-_FACTORS = {"": "Any two-step", "yes": "With two-step", "no": "Without two-step"}
+_FACTORS = {"": "Two-step: any", "yes": "With two-step", "no": "Without two-step"}
 _SIGNED_IN: dict[str, tuple[str, Filters]] = {
-    "": ("Any last sign-in", {}),
+    "": ("Last sign-in: any", {}),
     "day": ("In the last day", {"within": "1 day"}),
     "week": ("In the last week", {"within": "7 days"}),
     "month": ("In the last 30 days", {"within": "30 days"}),
@@ -78,7 +79,7 @@ def show_users() -> Response:
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
-        "provider": {"": "Any provider", "email": "Email", "phone": "Phone", **providers},
+        "provider": {"": "Provider: any", "email": "Email", "phone": "Phone", **providers},
         "factor": _FACTORS,
         "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
         "sort": _SORTS,
@@ -125,7 +126,8 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         rows, is_first, is_last = _page(order, wanted, among, query)
         if rows:
             break
-    users = queries.describe_users(latchkey.db, ids=[row.id for row in rows])
+    locks = counts.locks(latchkey.settings)
+    users = queries.describe_users(latchkey.db, ids=[row.id for row in rows], locks=locks)
     address = whole_address(text) if is_first else None
     if is_first and is_last:
         among = rows
@@ -154,7 +156,9 @@ def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
 
 
 def _filters(query: dict[str, Any]) -> Filters:
-    filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
+    filters: Filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
+    if query.get("status") == "locked":
+        filters["locks"] = counts.locks(latchkey.settings)
     if "factor" in query:
         filters["has_factor"] = query["factor"] == "yes"
     return filters | _SIGNED_IN[query.get("signed_in", "")][1]
@@ -175,6 +179,8 @@ def few(wanted: Filters) -> tuple[list[str] | None, int]:
         query: Callable[..., Any] = queries.few_users_of_provider
     elif wanted.get("has_factor"):
         query = queries.few_users_with_factor
+    elif "locks" in wanted:
+        query = queries.few_locked_users
     elif wanted.keys() & {"within", "not_within"}:
         query = queries.few_users_by_sign_in
     else:

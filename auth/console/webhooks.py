@@ -76,7 +76,12 @@ def show_delivery(webhook_id: str, delivery_id: str) -> Response:
 def _states(id: str | None = None) -> list[Any]:
     """Return all webhooks, or the one with an id, each with the number of its waiting events."""
     rows = queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED)
-    return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
+    return [
+        SimpleNamespace(
+            **row._asdict() | {"waiting": _amount(row.waiting), "title": row.description or row.origin}
+        )
+        for row in rows
+    ]
 
 
 def _webhook(id: str) -> SimpleNamespace:
@@ -95,14 +100,14 @@ def _found(webhook_id: str) -> Subject:
     known = _webhook(webhook_id)
     known.boxes = _BOXES
     known.titles = {event: label("events", event).capitalize() for event in EVENTS}
-    return Subject(known.origin, f"console/webhooks/{known.id}", known)
+    return Subject(known.title, f"console/webhooks/{known.id}", known)
 
 
 def _delivery(webhook_id: str, delivery_id: str) -> Subject:
     known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
     others = known.waiting if known.failing_since else None
     event = SimpleNamespace(webhook_id=known.id, origin=known.origin, others=others, **row.details)
-    return Subject(known.origin, f"console/webhooks/{known.id}", event)
+    return Subject(known.title, f"console/webhooks/{known.id}", event)
 
 
 def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDelivery":
@@ -132,8 +137,8 @@ def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
 
 def _once(id: str, secret: str | None) -> Response:
     known = _webhook(id)
-    use, path = "Use this secret to verify signatures.", f"console/webhooks/{known.id}"
-    return console_page("secret.html", name=known.origin, use=use, facts={"Secret": secret}, path=path)
+    use, path = "Verify signatures with it.", f"console/webhooks/{known.id}"
+    return console_page("secret.html", name=known.title, use=use, facts={"Secret": secret}, path=path)
 
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
@@ -143,7 +148,10 @@ def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
 
 def _sent_again(subject: Subject) -> list[str]:
     event, name = subject.row, label("events", subject.row.event)
-    tried = f"So far, {counted(event.attempts, 'attempt')}: {label('outcomes', event.status)}."
+    outcome = (
+        "; waiting for the next" if event.status == "waiting" else f": {label('outcomes', event.status)}"
+    )
+    tried = f"{counted(event.attempts, 'attempt')} so far{outcome}."
     sent = f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"
     follow = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
     return [sent, follow] if event.others else [sent]
@@ -155,7 +163,7 @@ _MAKING = {
     "new": _writing(
         title="Add a webhook",
         effects=lambda _subject: [
-            f"Creates 1 webhook. You have {len(_states())} of at most {promises.MOST_WEBHOOKS}.",
+            f"You have {len(_states())} of {counted(promises.MOST_WEBHOOKS, 'webhook')}.",
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",

@@ -48,6 +48,18 @@ def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[d
     ]
 
 
+def locks(settings: Settings) -> dict[str, dict[str, int]]:
+    """Return how many wrong passwords and codes lock a user, by kind: for a network, and for all others."""
+    amounts = dict(promises.WRONG_CODES_A_DAY)
+    if not settings.rate_limits_enabled:
+        return {"network": amounts, "elsewhere": amounts}
+    failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    return {
+        "network": amounts | dict.fromkeys(("login", "user"), failures.amount),
+        "elsewhere": amounts | dict.fromkeys(("account", "user"), of_account.amount),
+    }
+
+
 def window(
     kind: str, limit: RateLimitItem, subject: str | None = None, network: str | None = None
 ) -> dict[str, Any]:
@@ -95,20 +107,15 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, 
 
 def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | None:
     """Return the amount of a limit, or None for one that the settings no longer have."""
-    if row.kind in promises.WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
-        return promises.WRONG_CODES_A_DAY.get(row.kind)
-    failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    known = locks(settings)["network" if row.network else "elsewhere"]
+    if row.kind in known or not settings.rate_limits_enabled:
+        return known.get(row.kind)
     limits: Sequence[RateLimitItem] = {
-        "login": [failures],
-        "account": [of_account],
-        "user": [failures if row.network else of_account],
         "message": settings.rate_limit_messages
         if row.network
         else settings.rate_limit_messages_per_recipient,
         "invite": [settings.rate_limit_invite_per_address if row.subject else settings.rate_limit_invite],
         "mail": [settings.rate_limit_mail_total],
         "sms": [settings.rate_limit_sms_total],
-    }[row.kind]
-    if KINDS[row.kind][0] == "passwords":
-        return limits[0].amount
+    }.get(row.kind, [])
     return next((limit.amount for limit in limits if row.seconds == limit.get_expiry()), None)

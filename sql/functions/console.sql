@@ -1,3 +1,15 @@
+-- Whether wrong passwords or codes of a user are refused, somewhere or everywhere. `locks` has the amount of
+-- each kind of count, of those from one network and of those from all others.
+CREATE OR REPLACE FUNCTION is_locked(u users, locks jsonb) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT
+                   FROM failure_counts AS f
+                  WHERE f.subject IN (u.email, u.phone, u.id::text) AND f.expires_at > now()
+                    AND f.count >= (locks #>> ARRAY[
+                          CASE WHEN f.network IS NULL THEN 'elsewhere' ELSE 'network' END, f.kind])::bigint)
+$$;
+
 -- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
 -- the filters' values (see bound_search), so that the conditions of absent filters vanish.
 CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users
@@ -23,6 +35,7 @@ AS $$
           OR u.id BETWEEN rpad(filters ->> 'id', 32, '0')::uuid AND rpad(filters ->> 'id', 32, 'f')::uuid)
      AND CASE filters ->> 'status'
            WHEN 'banned' THEN is_banned(u)
+           WHEN 'locked' THEN is_locked(u, filters -> 'locks')
            WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
                                    AND coalesce(u.email, u.phone) IS NOT NULL
            WHEN 'anonymous' THEN is_anonymous(u)
@@ -37,6 +50,14 @@ AS $$
      AND (filters ->> 'within' IS NULL OR u.last_sign_in_at >= now() - (filters ->> 'within')::interval)
      AND (filters ->> 'not_within' IS NULL
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
+$$;
+
+-- How many users signed in or refreshed a session in the last 30 days; of at most `most` such sessions.
+CREATE OR REPLACE FUNCTION active_users(most integer) RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT count(DISTINCT user_id)
+    FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT most) AS found
 $$;
 
 -- The grants of a client, counted up to `most`, and when one of the newest `searched` was last used.

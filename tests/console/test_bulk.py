@@ -64,7 +64,7 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
     query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
     said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
     assert (
-        "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and ends 1 session. Leaves 1 administrator unchanged."
+        "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and signs out 1 session, which stay ended. Leaves 1 administrator unchanged. You can lift the ban later."
         in said
     )
     fields = operator.page.forms[-1].fields
@@ -84,6 +84,25 @@ def test_confirmation_tells_what_happens_to_api_keys(operator, alice, bob, carol
     insert_key(database, alice.id)
     insert_key(database, carol.id)
     assert said in words(operator.visit(path))
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("ban", "Bans 2 users. None of them is signed in."),
+        ("delete", "Deletes 2 users with all that belongs to them. None of them is signed in."),
+        ("end-sessions", "bob@example.com. None of them is signed in."),
+    ],
+)
+def test_confirmation_tells_that_nobody_is_signed_in(armed, alice, bob, act, said):
+    assert said in words(armed.visit(f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}"))
+
+
+def test_numbers_in_addresses_are_sorted_as_numbers(begin, operator, database):
+    database.run(MANY, count=11)
+    said = words(operator.visit("/console/users/chosen/end-sessions?all=yes&q=user"))
+    assert "user1@example.com, user2@example.com, user3@example.com" in said
+    assert "user9@example.com, user10@example.com and 1 more." in said
 
 
 def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):

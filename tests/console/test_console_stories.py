@@ -134,11 +134,11 @@ def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, targe
     assert page.run("document.querySelector('[name=description]').value") == "Billing"
     page.run("document.querySelector('[name=user_created]').checked = true")
     page.click("Add a webhook with Blue key")
-    page.wait_for("Copy it now")
+    page.wait_for("Copy the secret now")
     made = database.one("SELECT id, events, description FROM webhooks")
     assert (made.events, made.description) == (["user.created"], "Billing")
     page.open(f"{here}/console/webhooks/{made.id}")
-    press(page, "Create a new secret", "Blue key", "Copy it now")
+    press(page, "Create a new secret", "Blue key", "Copy the secret now")
     page.open(f"{here}/console/webhooks/{made.id}")
     press(page, "Delete", "Blue key", "Webhook deleted.")
     assert database.count("webhooks") == 0
@@ -160,7 +160,13 @@ def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(conso
         "INSERT INTO users (email, made_by) SELECT n || '@spam.example', 'signup' FROM generate_series(1, 20) AS n"
     )
     find(console, "@spam.example")
-    console.run("document.querySelector('[name=all]').click()")
+    ticked = "document.querySelectorAll('[name=id]:checked').length"
+    console.run("document.querySelector('thead input').click()")
+    assert console.run(ticked) == 20
+    console.run("document.querySelector('[name=id]').click()")
+    assert console.run("document.querySelector('thead input').indeterminate")
+    console.run("document.querySelector('thead input').click()")
+    assert console.run(ticked) == 20
     console.click("Ban")
     console.wait_for("Bans 20 users")
     console.click("Ban these users")

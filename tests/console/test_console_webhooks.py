@@ -29,6 +29,11 @@ def act(armed, codes, database):
     return act
 
 
+def page_of(operator, id) -> str:
+    """Return the heading of a webhook's page."""
+    return re.findall("<h1>(.*?)</h1>", operator.visit(f"/console/webhooks/{id}").text)[0]
+
+
 class TestList:
     def test_states_are_shown_and_paths_of_urls_are_not(self, operator, hooks, target, database):
         assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
@@ -42,8 +47,10 @@ class TestList:
             id=gone["id"],
         )
         said = words(operator.visit("/console/webhooks"))
-        shown = ("Billing", "failing since", "disabled responded 410 Gone", "1 waiting event")
+        shown = ("Billing", "failing for ", "disabled responded 410 Gone", "1 waiting event")
         assert [text for text in (target.url, *shown) if text not in said] == []
+        # A webhook is named by its description, and without one by where it is.
+        assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
         for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
             assert "s3cret" not in operator.visit(path).text
         for id in (made["id"].upper()[::-1], "nonsense"):
@@ -125,7 +132,7 @@ class TestRedelivering:
         (failed,) = hooks.deliveries(made)
         operator.visit(f"/console/webhooks/{made['id']}/deliveries/{failed['id']}/redeliver")
         assert "Sends 1 event (user updated)" in words(operator.page)
-        assert "So far, 1 attempt: failed." in words(operator.page)
+        assert "1 attempt so far: failed." in words(operator.page)
         assert "The event will be sent within seconds." in words(operator.press("/redeliver"))
         hooks.deliver()
         assert {posted.headers["webhook-id"] for posted in target.requests} == {failed["event_id"]}

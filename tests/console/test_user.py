@@ -9,6 +9,7 @@ from tests.support.audit import FIREFOX, act, clear_history
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
+from tests.support.passkeys import register as register_passkey
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 
@@ -48,6 +49,32 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
     assert "Send a recovery email: its link confirms the address." in said
     failed = "Email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox."
     assert f"{failed} Fix the cause" in said
+
+
+WRONG = (
+    "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network) VALUES"
+    " ('1', 20, now() + interval '1 hour', %(kind)s, %(subject)s, '10.0.0.1')"
+)
+
+
+def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alice, database):
+    operator = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true")).with_session_of(carol)
+    for kind, subject, said in (
+        ("login", alice.email, "Locked, except with an emailed link: 10 of 10"),
+        ("code", alice.email, "Locked, except with a password or an emailed link: 20 of 20"),
+        ("totp", alice.id, "Locked: 20 of 20 wrong authenticator codes"),
+    ):
+        database.run(WRONG, kind=kind, subject=subject)
+        shown = words(operator.visit(f"/console/users/{alice.id}"))
+        assert said in shown
+        assert f"{alice.email} Locked Confirmed" in words(operator.visit("/console/users?status=locked"))
+        assert "Locked locked after wrong passwords or codes" in shown
+        assert "Can sign in" not in shown
+        assert "a passkey works" not in shown
+        database.run("DELETE FROM failure_counts")
+    register_passkey(alice.sign_in())
+    database.run(WRONG, kind="totp", subject=alice.id)
+    assert "Locked, except with a passkey: 20 of 20" in words(operator.visit(f"/console/users/{alice.id}"))
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):

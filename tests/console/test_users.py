@@ -118,10 +118,24 @@ class TestFilters:
             "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
             " SELECT gen_random_uuid(), id, 'totp', now(), '' FROM users WHERE email = 'factor@example.com'"
         )
+        # As many wrong ones as are allowed, also from one network; one less; as many, until a minute ago.
+        database.run(
+            "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network)"
+            " SELECT concat_ws(' ', kind, subject, network), count, now() + ends * interval '1 minute', kind, subject, network"
+            "   FROM (VALUES ('code', 'banned@example.com', '10.0.0.1', 20, 1),"
+            "                ('totp', (SELECT id::text FROM users WHERE email = 'factor@example.com'), NULL, 20, 1),"
+            "                ('account', 'google@example.com', NULL, 99, 1),"
+            "                ('code', 'unconfirmed@example.com', '10.0.0.1', 19, 1),"
+            "                ('code', 'was-banned@example.com', '10.0.0.1', 20, -1))"
+            "     AS counted (kind, subject, network, count, ends)"
+        )
 
     def test_each_filter_admits_its_users(self, find):
         for query, names in {
             "status=banned": {"banned"},
+            "status=locked": {"banned", "factor"},
+            "status=locked&factor=yes": {"factor"},
+            "q=b&status=locked": {"banned"},
             "status=unconfirmed": {"unconfirmed"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
@@ -148,8 +162,13 @@ class TestFilters:
             assert (query, names_found) == (query, names)
         badges = re.findall(r'"badge \w*">([^<]+)</span>', find().text)
         assert {*badges} == {
-            *("Banned", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
+            *("Banned", "Locked", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
         }
+
+    def test_phone_has_the_filters_folded_and_says_how_many_are_set(self, find):
+        assert '<details class="fold"><summary>Filters</summary></details>' in find("?q=a&sort=newest").text
+        folded = '<details class="fold"><summary>Filters (2 on)</summary></details>'
+        assert folded in find("?q=a&status=locked&factor=yes&provider=").text
 
     def test_last_sign_in_first_lists_users_without_one_last(self, find, database):
         names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
@@ -279,6 +298,7 @@ class TestManyRows:
             ({"words": "user77 77.ex"}, "users_words", "few_users"),
             ({"words": "user77", "common": "example"}, "users_words", "few_users"),
             ({"provider": "google"}, "users_pkey", "few_users_of_provider"),
+            ({"status": "locked", "locks": {}}, "users_email_key", "few_locked_users"),
             ({"has_factor": True}, "factors_user_id", "few_users_with_factor"),
             ({"within": "1 day"}, "user_objects_last_sign_in_at", "few_users_by_sign_in"),
         ):

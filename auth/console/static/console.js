@@ -7,6 +7,21 @@ addEventListener("keydown", (event) => {
   search?.select();
 });
 
+// One box at the head of the list ticks those of all users on the page.
+const boxes = [...document.querySelectorAll("[name=id][form=chosen]")];
+if (boxes.length > 1) {
+  const all = document.createElement("input");
+  Object.assign(all, { type: "checkbox", ariaLabel: "Choose all on this page" });
+  document.querySelector("thead td").append(all);
+  all.addEventListener("change", () => boxes.forEach((box) => { box.checked = all.checked; }));
+  const show = () => {
+    const ticked = boxes.filter((box) => box.checked).length;
+    Object.assign(all, { checked: ticked === boxes.length, indeterminate: ticked > 0 && ticked < boxes.length });
+  };
+  for (const box of boxes) box.addEventListener("change", show);
+  show();
+}
+
 // The passkey form also sends the fields of the act.
 const act = document.querySelector("#act");
 for (const form of act ? document.querySelectorAll("[data-passkey]") : []) {

@@ -22,6 +22,15 @@ def ago(timestamp: str, language: str) -> Markup:
     return Markup(f'<time datetime="{exact}" title="{title}">{words}</time>')  # noqa: S704 (escaped)
 
 
+def lasted(timestamp: str, language: str) -> Markup:
+    """Return for how long something has lasted that began at a time, such as `3 minutes`."""
+    minutes = int((datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds() // 60)
+    if minutes < 1:
+        return _words(language, "wait.now", 1)
+    name, unit = ("minutes", 1) if minutes < 60 else ("hours", 60) if minutes < 48 * 60 else ("days", 1440)
+    return _words(language, f"wait.{name}", minutes // unit)
+
+
 def wait(seconds: int, language: str) -> Markup:
     """Return how long to wait, such as `2 hours`; never shorter than it takes."""
     minutes = math.ceil(seconds / 60)

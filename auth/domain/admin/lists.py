@@ -7,7 +7,8 @@ from io import StringIO
 from typing import Any
 
 from auth.core import addresses
-from auth.web import targets
+from auth.web import counts, targets
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.form_schemas import EmailForm
 from sql import queries
@@ -49,7 +50,7 @@ def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
         with targets.act() as tx:
             queries.bound_search(tx, seconds=_LONGEST, in_order=False)
             ids = [row.id for row in queries.list_user_ids(tx, filters=filters, after=after, most=_PAGE)]
-            rows = queries.describe_users(tx, ids=ids)
+            rows = queries.describe_users(tx, ids=ids, locks=counts.locks(latchkey.settings))
         if not ids:
             return
         yield rows

@@ -1,7 +1,7 @@
 """Whether a user can sign in, how, and what prevents it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from auth.domain.history import timeline
 from auth.web import counts
 from sql import Database, queries
 
+_PASSWORD, _LINK, _SMS, _PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
 _BY_ITSELF = "Clear the lock, or let it reset on its own."
 _ELSEWHERE = (
     " Codes still work on a network where the user passed the second step in the last 365 days, or on any"
@@ -21,9 +22,9 @@ _ELSEWHERE = (
 )
 # What may lock a user out, with the ways to sign in that it leaves.
 _LOCKS = {
-    "passwords": ("an emailed link", "a passkey"),
-    "codes": ("an emailed link", "a passkey"),
-    "factors": ("a passkey",),
+    "passwords": (_LINK, _PASSKEY),
+    "codes": (_LINK, _PASSKEY),
+    "factors": (_PASSKEY,),
 }
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
@@ -46,7 +47,8 @@ _NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are the sign-in methods that work, `limits` are those of auth/web/counts.py.
+    """`ways` are the sign-in methods that work, while a lock lasts too; `limits` are those of
+    auth/web/counts.py.
 
     `claims` are those of `AUTH_TOKEN_CLAIMS` in the next access token, but for those of its session.
     """
@@ -56,6 +58,7 @@ class Explanation:
     limits: list[dict[str, Any]]
     claims: dict[str, Any]
     claims_problem: str | None
+    is_locked: bool
 
 
 def explain(settings: Settings, db: Database, user: Any) -> Explanation:
@@ -63,11 +66,21 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
     ways = [] if user.banned_until else list(_ways(settings, user))
+    locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
     obstacles = [*_obstacles(settings, user), *_locks(limits, ways), *_unsent(db, user)]
     obstacles += _refused_by_hook(settings, db, user)
+    ways = [way for way in ways if _is_open(way, locked)]
     claims = _claims(settings, db, user.id)
     problem = _TOO_LARGE if claims is None else None
-    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem)
+    return Explanation(
+        ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem, bool(locked)
+    )
+
+
+def _is_open(way: str, locked: Set[str]) -> bool:
+    """Whether a way works despite wrong passwords, codes or factors. A passkey is both steps."""
+    blocked = {"passwords": way == _PASSWORD, "codes": way == _SMS, "factors": way != _PASSKEY}
+    return not any(blocked[what] for what in locked)
 
 
 def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
@@ -81,16 +94,16 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
     email_counts = user.email_confirmed_at or not settings.email_confirm_required
     phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
     if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
-        yield "a password"
+        yield _PASSWORD
     if by_email:
-        yield "an emailed link"
+        yield _LINK
     if by_phone:
-        yield "an SMS code"
+        yield _SMS
     for name in user.providers:
         if name in settings.providers:
             yield names.provider(name, settings.providers) or name
     if user.has_passkey and settings.passkeys_enabled:
-        yield "a passkey"
+        yield _PASSKEY
 
 
 def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:

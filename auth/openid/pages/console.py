@@ -3,6 +3,7 @@
 An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
 """
 
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,8 @@ _COUNTED = 1000
 # The newest grants whose sessions are read for the last use of an application: in the list, and on its page.
 _SEARCHED, _SEARCHED_OF_ONE = 100, 1000
 _MOST_OF_USER = 25
+# Ended sessions, whose last use is shown, are kept so long.
+_KEPT = timedelta(days=30)
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
@@ -66,9 +69,16 @@ _ClientForm = Input.of(
 )
 
 
-def grants_of(user_id: str) -> list[Any]:
-    """Return the grants of a user, newest first."""
-    return queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
+def grants_of(user_id: str) -> SimpleNamespace:
+    """Return the grants of a user, newest first, for the user's page."""
+    grants = queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
+    return SimpleNamespace(grants=grants, unused=_unused)
+
+
+def _unused(since: str) -> str:
+    """Return what to say of the last use of an application that has no session, or none anymore."""
+    is_new = datetime.now(UTC) - datetime.fromisoformat(since) < _KEPT
+    return "never" if is_new else f"not in {_KEPT.days} days"
 
 
 @blueprint.get("/console/applications")
@@ -81,6 +91,7 @@ def show_applications() -> Response:
     return console_page(
         "applications.html",
         amount=_amount,
+        unused=_unused,
         notice=told(_ACTS),
         **page_of(rows, "created_at"),
     )
@@ -96,6 +107,7 @@ def show_application(client_id: str) -> Response:
     return console_page(
         "application.html",
         client=subject.row,
+        unused=_unused,
         methods=_METHODS,
         grant_types=_GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
@@ -176,7 +188,7 @@ def _make(_subject: Subject, body: dict[str, Any]) -> Response:
 def _once(client: dict[str, Any]) -> Response:
     id, name = client["client_id"], application_name(client["client_name"])
     facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
-    use, path = "Enter these in the application.", f"console/applications/{id}"
+    use, path = "Enter all three in the application.", f"console/applications/{id}"
     return console_page("secret.html", name=name, use=use, facts=facts, path=path)
 
 

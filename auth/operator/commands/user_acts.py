@@ -18,7 +18,7 @@ from auth.domain.account import passkeys
 from auth.domain.admin import lists, messages, searches, users
 from auth.operator.commands.common import failures
 from auth.operator.commands.explain import facts, lines_of_facts
-from auth.web import fields
+from auth.web import counts, fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -85,14 +85,20 @@ def find(text: str, as_json: bool) -> None:
         if not ids:
             problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
             raise Unusable(f"{problem} {text}.")
-        for user in sorted(queries.describe_users(latchkey.db, ids=ids), key=_name):
+        rows = queries.describe_users(latchkey.db, ids=ids, locks=counts.locks(latchkey.settings))
+        for user in sorted(rows, key=_name):
             _show_line(user, as_json)
 
 
 def _show_line(user: Any, as_json: bool) -> None:
     known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
-    parts = (user.id, _name(user), user.name, "banned" if user.is_banned else None)
-    show(known | {"banned": user.is_banned}, as_json, printable("  ".join(filter(None, parts))))
+    states = ("banned" if user.is_banned else None, "locked" if user.is_locked else None)
+    parts = (user.id, _name(user), user.name, *states)
+    show(
+        known | {"banned": user.is_banned, "locked": user.is_locked},
+        as_json,
+        printable("  ".join(filter(None, parts))),
+    )
 
 
 @click.command("list", short_help="List all users.")

@@ -95,6 +95,7 @@ def page(
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
         "say": functools.partial(_say, language),
         "ago": functools.partial(moments.ago, language=language),
+        "lasted": functools.partial(moments.lasted, language=language),
         "device": functools.partial(user_agents.device, language=language),
         "root": root(),
         "form_token": forms.token_of(secret),
