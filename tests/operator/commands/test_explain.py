@@ -72,7 +72,7 @@ class TestObstacles:
         self, make_app, explain, database, alice, client
     ):
         refusing = "begin return jsonb_build_object('error', jsonb_build_object('http_code', 403, 'message', 'Not before Monday')); end;"
-        database.run("CREATE SCHEMA of_tests")
+        database.run("CREATE SCHEMA of_tests; GRANT USAGE ON SCHEMA of_tests TO PUBLIC")
         try:
             database.run(
                 "CREATE FUNCTION of_tests.refuse(event jsonb) RETURNS jsonb LANGUAGE plpgsql"
