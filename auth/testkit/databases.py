@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,12 @@ import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.extensions import parse_dsn
 
+from auth.core.settings import state
 from auth.core.settings.values.encryption import remote_hosts
 from auth.operator.backups.writing import Unprepared, connect
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.testkit import Refused
-from sql import queries, schema
+from sql import queries, roles, schema
 
 VARIABLE = "LATCHKEY_TEST_DATABASE_URL"
 _FUNCTIONS = Path(__file__).with_name("functions.sql")
@@ -38,17 +39,21 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Database:
-    """With a connection that shows other test servers that it is in use."""
+    """With the URL for requests, and a connection of the owner, which shows that it is in use."""
 
     url: str
     connection: Any
 
 
 class Databases:
-    """Makes databases in the Postgres of a URL, which are dropped when it is closed."""
+    """Makes databases in the Postgres of a URL, which are dropped when it is closed.
 
-    def __init__(self, url: str) -> None:
+    `of_requests` turns the URL of the owner into that of the role of requests; without it, they are the same.
+    """
+
+    def __init__(self, url: str, of_requests: Callable[[str], str] | None = None) -> None:
         self._url = url
+        self._of_requests = of_requests
         self._made: dict[str, Database] = {}
 
     def make(self) -> Database:
@@ -63,12 +68,14 @@ class Databases:
                     _run(connection, _DROP, name)
             if template not in marked:
                 draft = _create(connection, "template0")
-                schema.apply(self._of(draft))
+                requests_url = self._of_requests(self._of(draft)) if self._of_requests else None
+                schema.apply(self._of(draft), requests_url=requests_url)
                 with closing(connect(self._of(draft))) as drafted, drafted:
                     drafted.cursor().execute(_FUNCTIONS.read_text())
                 _run(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
             name = _create(connection, template)
-            made = self._made[name] = Database(self._of(name), connect(self._of(name)))
+            url = self._of_requests(self._of(name)) if self._of_requests else self._of(name)
+            made = self._made[name] = Database(url, connect(self._of(name)))
             made.connection.autocommit = True
             return made
 
@@ -106,7 +113,7 @@ def opened(directory: Path) -> Iterator[Databases]:
         return
     postgres = EmbeddedPostgres(directory, _OPTIONS)
     try:
-        yield Databases(postgres.start())
+        yield Databases(postgres.start(), state.of_requests)
     finally:
         postgres.stop()
 
@@ -135,9 +142,8 @@ def _renamed(url: str, name: str) -> str:
 
 
 def _digest() -> str:
-    texts = [
-        path.read_bytes() for path in (schema.SCHEMA, *sorted(schema.FUNCTIONS.glob("*.sql")), _FUNCTIONS)
-    ]
+    sources = (schema.SCHEMA, *sorted(schema.FUNCTIONS.glob("*.sql")), roles.GRANTS, _FUNCTIONS)
+    texts = [path.read_bytes() for path in sources]
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 

@@ -228,6 +228,11 @@ class Settings:
         """Return the URL for the role that owns the tables. Raises `state.NotRunningError`."""
         return self.database_owner_url or self.database_url or state.running_postgres_url(self.state_dir)
 
+    @property
+    def owner_setting(self) -> str:
+        """The name of the setting that `find_owner` returns."""
+        return name_of("database_owner_url" if self.database_owner_url else "database_url")
+
     def find_requests(self) -> str | None:
         """Return the URL for the role of requests, or None if it is the owner.
 

@@ -16,7 +16,6 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter, Retry
 
-from auth.core.settings import state
 from auth.operator.backups import restores
 from auth.operator.backups.archive import BackupError, Manifest
 from auth.operator.backups.writing import Unprepared, connect
@@ -39,7 +38,7 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
         directory = Path(name).resolve()
         options = {"fsync": "off", "full_page_writes": "off"}
         with embedded_postgres.running(directory / "var", options) as url:
-            manifest = restores.fill(url, plaintext, restores.Options(requests_url=state.of_requests(url)))
+            manifest = restores.fill(url, plaintext, restores.Options())
             _check_user_objects(url)
             with _service(directory, url, manifest, http) as base_url:
                 _sign_in(base_url, manifest.service_role_key[0], http)
@@ -82,7 +81,8 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
         "PYTHONPATH": str(_CHECKOUT),
         "HOME": str(directory),
         "PORT": port,
-        "DATABASE_URL": state.of_requests(url),
+        # As the owner: a backup has no grants to the operator's own functions and tables.
+        "DATABASE_URL": url,
         "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
         "AUTH_STATE_DIR": str(directory / "var"),
         "AUTH_SECRET_KEY": ",".join(manifest.secret_key),

@@ -20,8 +20,8 @@ def command(as_json: bool) -> None:
     \b
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
     """
+    settings = load_settings(missing_secrets="ignore")
     try:
-        settings = load_settings(missing_secrets="ignore")
         try:
             owner_url, requests_url = settings.find_owner(), settings.find_requests()
         except NotRunningError as error:
@@ -31,5 +31,5 @@ def command(as_json: bool) -> None:
             notice = partial(logs.say, settings, level="warning")
             steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)
     except psycopg2.Error as error:
-        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
+        raise click.ClickException(f"{settings.owner_setting}: {reason(error)}") from None
     show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))

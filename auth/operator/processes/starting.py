@@ -42,24 +42,18 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
     except OSError as error:
         sys.exit(state.unusable(chosen.state_dir, error))
     except psycopg2.Error as error:
-        act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
-        sys.exit(f"DATABASE_URL: can't {act}: {reason(error)}")
+        sys.exit(f"DATABASE_URL: {_unusable(error)}")
 
 
 def _start(server: Any, chosen: Settings) -> None:
     if not chosen.database_url:
         _start_embedded_postgres(server, chosen)
-    owner_url, database_url = chosen.find_owner(), chosen.find_database()
+    database_url = chosen.find_database()
     _refuse_taken_address(chosen)
-    # Before a migration: this may be the database of another deployment.
-    with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
-        with_database(owner_url, partial(fingerprints.check, settings=chosen))
-    if chosen.database_url:
-        _share_state_directory(server, chosen)
-    notice = partial(logs.say, chosen, level="warning")
-    for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
-        if step not in schema.UNVERSIONED:
-            logs.say(chosen, f"Migrated the database: {step}.")
+    try:
+        _migrate(server, chosen, chosen.find_owner())
+    except psycopg2.Error as error:
+        raise SettingsError(f"{chosen.owner_setting}: {_unusable(error)}") from None
     kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
@@ -74,6 +68,23 @@ def _start(server: Any, chosen: Settings) -> None:
             said = f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in."
             logs.say(chosen, said, "warning")
     served.current = replace(kept, database_url=database_url)
+
+
+def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
+    # Before a migration: this may be the database of another deployment.
+    with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
+        with_database(owner_url, partial(fingerprints.check, settings=chosen))
+    if chosen.database_url:
+        _share_state_directory(server, chosen)
+    notice = partial(logs.say, chosen, level="warning")
+    for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
+        if step not in schema.UNVERSIONED:
+            logs.say(chosen, f"Migrated the database: {step}.")
+
+
+def _unusable(error: psycopg2.Error) -> str:
+    act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
+    return f"can't {act}: {reason(error)}"
 
 
 def import_application(*, has_metrics: bool) -> None:
