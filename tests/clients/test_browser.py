@@ -218,10 +218,10 @@ class TestLinkOnAPhone:
 
     def test_sign_up_is_confirmed_and_the_desktop_signs_in(self, page, phone, asked, database):
         phone.open(asked(SIGN_UP)["link"])
-        phone.wait_for("then return to the window where you signed up.")
-        phone.click("Continue")
-        phone.wait_for("Your email address is confirmed")
-        assert (database.count("sessions"), database.count("authorization_codes")) == (0, 0)
+        phone.wait_for("open the link there")
+        phone.click("Continue here")
+        phone.wait_for("You’re signed in")
+        assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
         fill(page, email=DAVE, password=PASSWORD)
         page.click("Sign in")
         page.wait_for(f"Signed in as {DAVE}")
@@ -229,10 +229,10 @@ class TestLinkOnAPhone:
     def test_code_of_the_sign_up_signs_the_desktop_in_first(self, page, phone, asked):
         sent = asked(SIGN_UP)
         phone.open(sent["link"])
-        phone.wait_for("then return to the window where you signed up.")
+        phone.wait_for("open the link there")
         assert self.verify(page, DAVE, sent["code"], "signup") is None
         page.wait_for(f"Signed in as {DAVE}")
-        phone.click("Continue")
+        phone.click("Continue here")
         phone.wait_for("Token has expired or is invalid")
 
     @pytest.mark.parametrize("type", PROOFS)
@@ -241,7 +241,7 @@ class TestLinkOnAPhone:
         phone.open(sent["link"])
         phone.wait_for("with Chrome on Linux from 127.0.0.1, but not in this browser.")
         phone.click("Continue here")
-        phone.wait_for("Save password" if type == "recovery" else "You’re signed in here.")
+        phone.wait_for("Save password" if type == "recovery" else "You’re signed in")
         assert database.count("authorization_codes") == 0
         assert self.verify(page, alice.email, sent["code"], type) == "otp_expired"
         assert database.count("sessions") == 1

@@ -150,7 +150,7 @@ def test_link_opened_in_another_browser_signs_in_there_with_one_more_button(page
     page.wait_for("Check your inbox")
     phone.open(post.read(alice.email, "Sign in to").link)
     phone.click("Continue here")
-    phone.wait_for("You’re signed in here.")
+    phone.wait_for("You’re signed in")
     phone.open(home)
     waits_for_nobody(phone, home)
     phone.click("Sign in")

@@ -230,15 +230,6 @@ def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turn
     assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
 
 
-def test_code_of_a_page_works_at_the_pages_of_the_other_node(nodes, browser, turns):
-    person = nodes.register("page-code")
-    browser.visit(f"{SITE}/sign-in")
-    browser.press("sign-in/code", email=person.email)
-    code = nodes.code(person.email)
-    turns.node = nodes.other
-    assert browser.press("sign-in/verify", code=code).url == f"{SITE}/account"
-
-
 def test_anonymous_user_gets_an_address_at_the_other_node(nodes):
     address = nodes.address("visitor")
     visitor = move(sign_up_anonymously(nodes.one), nodes.other)

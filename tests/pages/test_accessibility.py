@@ -164,11 +164,11 @@ def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
             assert page.run(height) == before
 
 
-def test_form_stays_where_it_is_when_an_error_appears(page, here):
+def test_heading_stays_where_it_is_when_an_error_appears(page, here):
     for width in (375, 1280):
         page.resize(width, 720)
         page.open(f"{here}/sign-in")
-        place = "document.querySelector('[name=email]').getBoundingClientRect().top"
+        place = "[document.querySelector('h1').innerText, document.querySelector('h1').getBoundingClientRect().top]"
         before = page.run(place)
         fill(page, email=ALICE, password=WRONG)
         page.click("Sign in")

@@ -233,7 +233,7 @@ class TestSignUp:
     def test_second_step_is_asked_for_where_the_link_is_opened(self, client, desktop, phone, alice, ask):
         factors.set_up(alice.open_session())
         confirm(phone, ask(desktop, "sign-in", alice.email))
-        assert phone.page.url.startswith(f"{SITE}/second-step?next=here&redirect_to=")
+        assert phone.page.url.startswith(f"{SITE}/second-step?next=sign-in%2Fhere&redirect_to=")
 
     def test_only_the_sign_up_whose_link_was_used_hears_of_it(self, app, desktop, phone, ask, database):
         mallory = Visitor(app)

@@ -112,7 +112,7 @@ def test_export_and_import_into_an_empty_service_restores_all_users(
         SELECT users.*, (SELECT json_agg(json_build_array(provider, subject, identity_data, i.created_at) ORDER BY provider)
                            FROM identities AS i WHERE user_id = users.id) AS identities
           FROM users ORDER BY id"""
-    before = [row._replace(updated_at=None) for row in database.all(contents)]
+    before = [row._replace(updated_at=None, made_by="import") for row in database.all(contents)]
     path, _output = export()
     database.empty()
 
