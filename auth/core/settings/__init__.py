@@ -21,7 +21,7 @@ from auth.core.net.networks import is_loopback
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
 from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.core.settings.values import combined, hooks, kinds, mistakes, urls, validators
+from auth.core.settings.values import combined, encryption, hooks, kinds, mistakes, urls, validators
 from auth.core.tokens import claim_rules
 
 _WITHOUT_PREFIX = {"database_url", "port"}
@@ -232,6 +232,12 @@ class Settings:
     def owner_setting(self) -> str:
         """The name of the setting that `find_owner` returns."""
         return name_of("database_owner_url" if self.database_owner_url else "database_url")
+
+    @property
+    def open_connections(self) -> list[str]:
+        """A line for each connection to another machine that is open to the network between."""
+        databases = {name_of(field): getattr(self, field) for field in ("database_url", "database_owner_url")}
+        return [*encryption.notices(databases, self.smtp_url)]
 
     def find_requests(self) -> str | None:
         """Return the URL for the role of requests, or None if it is the owner.

@@ -8,8 +8,6 @@ import psycopg2
 from auth.cli.commands import load_settings
 from auth.core.keys import fingerprints
 from auth.core.settings import state
-from auth.core.settings.values import encryption
-from auth.delivery.senders import channels
 from auth.operator.processes import start_checks
 from sql import Database
 
@@ -32,7 +30,7 @@ def command() -> None:
     if settings.metrics_bind:
         state.begin_metrics(settings.state_dir, "deliver")
     environment = os.environ | {"DATABASE_URL": database_url}
-    for notice in [*encryption.notices(database_url, settings.smtp_url), *channels.notices(settings)]:
+    for notice in start_checks.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Press Ctrl-C to stop.", err=True)
     # Exec, because this process has loaded more than delivery needs.

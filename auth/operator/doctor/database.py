@@ -15,7 +15,6 @@ from auth.cli.checks import Check, Context, Failure, NotChecked, Note, span
 from auth.cli.commands import printable
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
-from auth.core.settings.values import encryption
 from auth.operator.doctor.public_url import fetch
 from auth.operator.processes import start_checks
 from sql import Database, queries, schema
@@ -197,7 +196,7 @@ def _time_of_site(context: Context, url: str) -> float | None:
 
 
 def _encryption(context: Context) -> Failure | None:
-    found = list(encryption.notices(context.settings.database_url, context.settings.smtp_url))
+    found = context.settings.open_connections
     if not found:
         return None
     remedy = "the parameter that is named; or --skip encryption, if the network is yours alone"

@@ -8,6 +8,7 @@ from auth.core.settings import Settings, SettingsError
 from auth.core.settings.brand import read_logo
 from auth.core.settings.values import validators
 from auth.delivery.rendering import load_templates
+from auth.delivery.senders import channels
 from auth.delivery.senders.smtp_tokens import read_client_key
 from sql import Database, queries
 
@@ -27,6 +28,11 @@ def check_files(settings: Settings) -> None:
             read_logo(setting, logo)
     except ValueError as error:
         raise SettingsError(str(error)) from None
+
+
+def notices(settings: Settings) -> list[str]:
+    """Return a line for each connection that is open to its network, and each channel without a sender."""
+    return [*settings.open_connections, *channels.notices(settings)]
 
 
 def pooler_problem(url: str) -> str | None:

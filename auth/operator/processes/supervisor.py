@@ -26,8 +26,6 @@ import psycopg2
 from auth.core import logs
 from auth.core.keys import fingerprints, key_ring
 from auth.core.settings import Settings, SettingsError, load, relying_party, running, served, state
-from auth.core.settings.values import encryption
-from auth.delivery.senders import channels
 from auth.operator.processes import start_checks, starting
 from auth.operator.processes.delivery_process import DeliveryProcess
 from sql.pool import reason
@@ -89,7 +87,7 @@ def when_ready(server: Any) -> None:
     _say(f"State: {chosen.state_dir} ({kept}). Back it up.")
     if passkey_notice := relying_party.notice(chosen):
         _say(passkey_notice, "warning")
-    for notice in [*encryption.notices(chosen.database_url, chosen.smtp_url), *channels.notices(chosen)]:
+    for notice in start_checks.notices(chosen):
         _say(notice, "warning")
     if chosen.metrics_bind:
         _say(f"Metrics: http://{chosen.metrics_bind}/metrics")

@@ -1,11 +1,13 @@
 """Connections to other machines are encrypted and verified, unless the settings say otherwise."""
 
+import os
 from contextlib import closing
 
 import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
+from auth.core import settings
 from auth.core.settings.values import encryption
 from auth.operator.processes import postgres_programs
 from sql.pool import connect, reason
@@ -151,14 +153,23 @@ class TestNotices:
     @cases("mode", ["disable", "allow", "prefer", "require"])
     def test_mode_that_verifies_nothing_is_told(self, home, mode):
         url = f"postgresql://u:secret@127.0.0.1,db.example/d?sslmode={mode}"
-        assert list(encryption.notices(url, None)) == [
+        assert list(encryption.notices({"DATABASE_URL": url}, None)) == [
             f"DATABASE_URL has sslmode={mode}: the network from here to db.example can read and change what passes."
             " Use sslmode=verify-full, unless that network is yours alone."
         ]
 
+    def test_each_database_is_told_by_its_setting(self, home, monkeypatch):
+        for name, host in (("DATABASE_URL", "one.example"), ("AUTH_DATABASE_OWNER_URL", "other.example")):
+            monkeypatch.setenv(name, f"postgresql://u@{host}/d?sslmode=disable")
+        told = settings.load(os.devnull, missing_secrets="ignore").open_connections
+        assert [line.partition(" can read")[0] for line in told] == [
+            "DATABASE_URL has sslmode=disable: the network from here to one.example",
+            "AUTH_DATABASE_OWNER_URL has sslmode=disable: the network from here to other.example",
+        ]
+
     @cases("option", ["never", "offered"])
     def test_mail_server_without_tls_is_told(self, home, option):
-        assert list(encryption.notices("", f"smtp://u:secret@mail.example.com?starttls={option}")) == [
+        assert list(encryption.notices({}, f"smtp://u:secret@mail.example.com?starttls={option}")) == [
             f"AUTH_SMTP_URL has starttls={option}: the network from here to mail.example.com can read the links"
             " and codes in emails. Use starttls=required, unless that network is yours alone."
         ]
@@ -174,7 +185,7 @@ class TestNotices:
         ],
     )
     def test_nothing_is_told_of_this_machine_or_verified_connections(self, home, database_url, smtp_url):
-        assert list(encryption.notices(database_url, smtp_url)) == []
+        assert list(encryption.notices({"DATABASE_URL": database_url}, smtp_url)) == []
 
 
 def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_remedy(plain, new_state_dir):

@@ -1,7 +1,7 @@
 """Connections to other machines are encrypted and verified unless their URL says otherwise."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
 
 from psycopg2.extensions import parse_dsn
@@ -35,14 +35,18 @@ def encrypted(url: str) -> str:
     return f"{bare}{'&' if '?' in bare else '?'}{urlencode(added)}" if added else url
 
 
-def notices(database_url: str, smtp_url: str | None) -> Iterator[str]:
-    """Yield a line for each connection to another machine that the settings leave open to its network."""
-    mode, hosts = _option(database_url, "sslmode"), remote_hosts(database_url) if database_url else []
-    if hosts and mode not in _VERIFYING:
-        yield (
-            f"DATABASE_URL has sslmode={mode}: the network from here to {hosts[0]} can read and change what"
-            f" passes. Use sslmode={_VERIFY_FULL}, unless that network is yours alone."
-        )
+def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]:
+    """Yield a line for each connection to another machine that the settings leave open to its network.
+
+    `databases` are URLs by the names of their settings.
+    """
+    for name, url in databases.items():
+        mode, hosts = _option(url, "sslmode"), remote_hosts(url) if url else []
+        if hosts and mode not in _VERIFYING:
+            yield (
+                f"{name} has sslmode={mode}: the network from here to {hosts[0]} can read and change what"
+                f" passes. Use sslmode={_VERIFY_FULL}, unless that network is yours alone."
+            )
     server = None if smtp_url in (None, urls.CONSOLE) else urls.smtp_server(smtp_url)
     if server and not server.implicit_tls and server.starttls != "required" and not is_loopback(server.host):
         yield (
