@@ -174,8 +174,10 @@ class Templates:
         requested_at = variables.get("requested_at")
         moment = datetime.fromisoformat(requested_at) if requested_at else row.created_at
         return self._site | {
-            **{name: getattr(row, name) for name in ("channel", "kind", "recipient")},
+            "channel": row.channel,
+            "kind": row.kind,
             "language": language,
+            "recipient": row.recipient,
             "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
             "valid_for": languages.duration(expires_at - row.created_at, language) if expires_at else None,
             "code_valid_until": code_lifetime
@@ -186,8 +188,11 @@ class Templates:
             "browser": browser,
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
+            "inviter": variables.get("inviter"),
             "undoes": row.kind in _LINK_TYPES,
-            **{name: variables.get(name) for name in ("inviter", "remaining", "replaced", "times")},
+            "remaining": variables.get("remaining"),
+            "replaced": variables.get("replaced"),
+            "times": variables.get("times"),
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 

@@ -57,14 +57,9 @@ check = HealthCheck()
 
 def _trouble(db: Database) -> str | None:
     state = queries.select_database_health(db)
-    is_suspect = state.is_read_only or state.has_waits or _disk_was_full[0]
-    return _cause(db, is_read_only=state.is_read_only) if is_suspect else None
-
-
-def _cause(db: Database, *, is_read_only: bool) -> str | None:
-    if is_read_only:
+    if state.is_read_only:
         return _READ_ONLY
-    if queries.count_lock_waits(db).total:
+    if state.has_waits and queries.count_lock_waits(db).total:
         return _LOCKED
     if _disk_was_full[0]:
         try:

@@ -87,16 +87,17 @@ class SmtpSender(Sender):
 
         Raises `TryLater`.
         """
-        refused = ""
-        while True:
-            token = self.tokens.get(refused) if self.tokens else ""
-            try:
-                with _explained("can't connect to the mail server", is_down=True):
-                    return _Connection(self.server, self.hostname, self.reply_timeout, token)
-            except _TokenRefused:
-                if refused:
-                    raise
-                refused = token
+        if self.tokens is None:
+            return self._open("")
+        token = self.tokens.get()
+        try:
+            return self._open(token)
+        except _TokenRefused:
+            return self._open(self.tokens.get(refused=token))
+
+    def _open(self, token: str) -> "_Connection":
+        with _explained("can't connect to the mail server", is_down=True):
+            return _Connection(self.server, self.hostname, self.reply_timeout, token)
 
     def _reuse(self) -> "_Connection | None":
         while True:

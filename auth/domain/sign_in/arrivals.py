@@ -145,11 +145,7 @@ def entrance(target: str) -> Destination:
     """Return where a browser without the code begins at the application to which a link leads."""
     url = _destination(target).redirect_to if latchkey.redirects.is_own_page(target) else target
     is_site = not url or not is_web(url) or origin(url) == origin(latchkey.settings.site_login_url)
-    return (
-        Destination(then="site")
-        if is_site and latchkey.settings.has_site
-        else Destination(None if is_site else url)
-    )
+    return Destination(None if is_site else url).or_site()
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:

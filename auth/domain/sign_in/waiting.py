@@ -44,8 +44,9 @@ def keep_address(address: str, browser_hash: bytes | None, *, has_asked: bool) -
     It lives as long as what the page waits for.
     """
     lifetime = promises.LINK_LIFETIME if is_email(address) else promises.SMS_CODE_LIFETIME
-    kept: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": lifetime}
-    return queries.keep_typed_address(latchkey.db, browser_hash=browser_hash, **kept).id
+    return queries.keep_typed_address(
+        latchkey.db, browser_hash=browser_hash, address=address, has_asked=has_asked, lifetime=lifetime
+    ).id
 
 
 def typed_address(id: str) -> "queries.SelectTypedAddress | None":

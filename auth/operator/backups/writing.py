@@ -31,8 +31,12 @@ _STATEMENTS = sql.shipped()
 _PIECE = 64 * 1024
 # Restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {
-    *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS"),
-    *("AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND"),
+    "AUTH_SECRET_KEY",
+    "AUTH_SERVICE_ROLE_KEY",
+    "AUTH_JWT_KEYS",
+    "AUTH_DATABASE_OWNER_URL",
+    "AUTH_STATE_DIR",
+    "AUTH_BIND",
 }
 
 

@@ -22,11 +22,11 @@ def command(as_json: bool) -> None:
     """
     settings = load_settings(missing_secrets="ignore")
     try:
-        try:
-            owner_url, requests_url = settings.find_owner(), settings.find_requests()
-        except NotRunningError as error:
-            show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
-            return
+        owner_url, requests_url = settings.find_owner(), settings.find_requests()
+    except NotRunningError as error:
+        show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
+        return
+    try:
         with progress_of("Upgrading the schema", len(schema.pending(owner_url, requests_url))) as progress:
             notice = partial(logs.say, settings, level="warning")
             steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)

@@ -85,24 +85,28 @@ def load_problems():
     return str(caught.value).splitlines()
 
 
+def problem_of(path, content):
+    """Return what a start says of a file with this content, which it must not change."""
+    path.write_text(content)
+    (line,) = load_problems()
+    assert path.read_text() == content
+    path.unlink()
+    return line
+
+
 @cases("name", ["secret_key", "service_role_key"])
 @cases("content", ["short\n", "x" * 31 + "\n"])
 def test_start_fails_and_names_the_file_of_a_short_secret(state_dir_setting, name, content):
     path = state_dir_setting / name
-    path.write_text(content)
-    assert load_problems() == [f"{path}: Must be at least 32 characters."]
-    assert path.read_text() == content
-    path.unlink()
+    assert problem_of(path, content) == f"{path}: Must be at least 32 characters."
 
 
 @cases("name", NAMES)
 @cases("content", ["", "\n", " \n"])
 def test_start_says_what_to_do_about_an_empty_file(state_dir_setting, name, content):
     path = state_dir_setting / name
-    path.write_text(content)
-    assert load_problems() == [f"{path}: Is empty. Restore it from a backup, or copy it from another node."]
-    assert path.read_text() == content
-    path.unlink()
+    remedy = "Restore it from a backup, or copy it from another node."
+    assert problem_of(path, content) == f"{path}: Is empty. {remedy}"
 
 
 @cases(
@@ -120,10 +124,7 @@ def test_start_fails_and_names_the_file_of_a_guessable_secret_or_of_keys_that_ca
     state_dir_setting, name, content, problem
 ):
     path = state_dir_setting / name
-    path.write_text(content)
-    (line,) = load_problems()
-    assert line.startswith(f"{path}: {problem}")
-    path.unlink()
+    assert problem_of(path, content).startswith(f"{path}: {problem}")
 
 
 @cases("name", NAMES)
