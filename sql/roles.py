@@ -1,6 +1,6 @@
 """The role of requests: it reads and writes rows and calls functions, and owns nothing.
 
-A role of its own, not SET ROLE: an injected statement could reset that.
+Requests log in as this role. They do not use SET ROLE, which an injected statement could undo.
 """
 
 import re

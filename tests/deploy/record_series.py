@@ -2,8 +2,8 @@
 
     python -m tests.deploy.record_series
 
-writes `series/*.test.yml`, in some minutes. Each is a test of promtool: the recorded seconds, after
-which the last values stay for three hours, longer than any window of an alert. No alert fires meanwhile.
+writes `series/*.test.yml` within minutes. Each is a test of promtool: it replays the recorded seconds, repeats
+their last values for three hours, longer than the window of any alert, and expects that no alert fires.
 """
 
 import contextlib

@@ -212,7 +212,7 @@ class TestQuestion:
 
 
 class TestAttacks:
-    """A page of another site navigates the browser of a user who is signed in here."""
+    """A page of another site sends the browser of a signed-in user to /sign-in."""
 
     @pytest.fixture
     def signed_in(self, flow, alice) -> Flow:

@@ -204,7 +204,7 @@ class TestGrants:
         assert run(requests, "SELECT current_user::text, count(*) FROM users") == [("own_requests", 0)]
         password = "SELECT rolpassword FROM pg_authid WHERE rolname = 'own_requests'"
         assert all_rows.value(password).startswith("SCRAM-SHA-256$")
-        # The owner sees what requests do, and they become nobody else.
+        # The owner sees the statements of requests; requests cannot become another role.
         assert run(owner, "SELECT pg_has_role('own_requests', 'USAGE')") == [(True,)]
         assert run(requests, "SELECT rolname FROM pg_roles WHERE pg_has_role(oid, 'MEMBER')") == [
             ("own_requests",)

@@ -124,7 +124,7 @@ def tls() -> ssl.SSLContext:
 
 
 def root_certificates() -> str:
-    """Return a file of the system's certificates or of SSL_CERT_FILE, or certifi's where there is none."""
+    """Return SSL_CERT_FILE or the system's file of root certificates; without either, that of certifi."""
     return ssl.get_default_verify_paths().cafile or certifi.where()
 
 

@@ -110,7 +110,9 @@ class DeliveryProcess:
         path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
         if self._heartbeat:
             self._heartbeat.close()
-        self._heartbeat = WorkerTmp(self._config)  # of its own: the process before may still be at work
+        self._heartbeat = WorkerTmp(
+            self._config
+        )  # a new file: the previous process may still finish its messages
         environment = {
             "PYTHONPATH": os.pathsep.join(path),
             METRICS_SLOT: f"delivery-{slot}",
