@@ -19,7 +19,8 @@ _LINK = re.compile(r"\]\(([^)\s#]+)")
 _BLOCK = re.compile(r"^(```.*?^```|#+ [^\n]+)", re.MULTILINE | re.DOTALL)
 # Of Markdown: fences, rules of tables, targets of links, and emphasis.
 _MARKUP = re.compile(r"^```\w*|^\|[-|]+$|\]\([^)]*\)|[*`\[|]", re.MULTILINE)
-_GROUP = re.compile(r"^\| (\w+) \| (.*\]\(docs/.*) \|$", re.MULTILINE)
+_INDEX = Path("docs/README.md")
+_GROUP = re.compile(r"^\| (\w+) \| (.*\]\(.*) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,14 @@ def library() -> dict[str, Path]:
 
 @functools.cache
 def groups() -> dict[str, dict[str, str]]:
-    """Return the guides in the order of the README's table: titles by addresses by names of rows."""
+    """Return the guides in the order of the index's table: titles by addresses by names of rows."""
     return {
         row: {
             name: sections(name)[0].heading
-            for name in map(address, _LINK.findall(cells))
+            for name in (address(str(_resolved(_INDEX, target))) for target in _LINK.findall(cells))
             if name in library() and library()[name].suffix == ".md"
         }
-        for row, cells in _GROUP.findall(_text(Path("README.md")))
+        for row, cells in _GROUP.findall(_text(_INDEX))
     }
 
 

@@ -1,0 +1,35 @@
+"""The README: what it says of the version, the figures and the documents is so."""
+
+import re
+
+from auth import __version__
+from bench.figures import PAGE
+from tests.support.processes import CHECKOUT
+
+README = (CHECKOUT / "README.md").read_text()
+
+
+def test_readme_names_this_version():
+    assert f"| Version | {__version__}, " in README
+    assert f"\n## {__version__} " in (CHECKOUT / "CHANGELOG.md").read_text()
+
+
+def test_readme_says_what_a_machine_carries_as_the_benchmark_measured_it():
+    rows = dict(re.findall(r"^\| (.*?) +\| +([\d,.]+)", PAGE.read_text(), re.MULTILINE))
+    figures = {name: float(value.replace(",", "")) for name, value in rows.items()}
+    carried = [
+        f"{figures['log-ins a second']:.0f} log-ins",
+        f"{round(figures['GET /user a second'], -2):,.0f} requests a second",
+        f"{figures['memory, with Postgres, idle']:.0f} to "
+        f"{figures['memory, with Postgres, after 100,000 requests']:.0f} MiB",
+    ]
+    assert [each for each in carried if each not in README] == []
+
+
+def test_readme_has_ten_links_and_leads_to_the_index_of_all_guides():
+    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]*)\)", README)
+    assert len(links) <= 10
+    assert "docs/README.md" in links
+    index = (CHECKOUT / "docs" / "README.md").read_text()
+    guides = {path.name for path in (CHECKOUT / "docs").glob("*.md")} - {"README.md"}
+    assert {name for name in guides if f"]({name})" not in index} == set()
