@@ -26,13 +26,14 @@ from tests.support.users import PASSWORD, register
 NEW_PASSWORD = "Another-Horse-2"
 # One for all tests: the threads that hash passwords keep it.
 METER = Meter()
+# What the first test in this process found, for the others.
+REACHED: dict[str, Reach] = {}
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 # What each of these may reach. A change that makes the story longer makes it shorter elsewhere. The aim is three
-# quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598. On a busy machine, GET /health also runs
-# count_lock_waits, and a connection is made anew: ten lines more of each.
+# quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 336, "lines": 3_292, "files": 88, "statements": 50, "lines of SQL": 1_508},
+    "all": {"functions": 336, "lines": 3_292, "files": 88, "statements": 48, "lines of SQL": 1_498},
     "POST /token password": {"functions": 72, "files": 27},
     "GET /user": {"functions": 39},
     "POST /token refresh_token": {"functions": 50},
@@ -177,23 +178,26 @@ class Story:
 
 @pytest.fixture
 def reached(make_service: Callable[..., Service], acme: FakeProvider, database: Any) -> dict[str, Reach]:
-    """What the second play and the third reach: the first fills caches and prepares statements, and on a slow
-    machine one of the others may connect again.
+    """What every play but the first reaches: the first fills caches and prepares statements. Some of the others
+    connect again on a slow machine, and find locks of the tests beside them, for which GET /health counts waits.
     """
+    if REACHED:
+        return REACHED
     plays = []
     with METER.installed(), HttpTarget() as target:
         service = make_service(
             AUTH_RATE_LIMITS_ENABLED="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="true", AUTH_API_KEYS=None
         )
         outbox = Outbox(service.parts, database)
-        for number in range(3):
+        for number in range(6):
             acme.person = {"sub": str(number), "email": f"heidi{number}@example.com", "email_verified": True}
             story = Story(service, outbox, METER, number)
             story.play(target)
             plays.append(story.reached)
-    _, second, third = plays
-    reached = {name: second[name] & third[name] for name in second}
-    return reached | {"all": functools.reduce(operator.or_, reached.values())}
+    _, *others = plays
+    reached = {name: functools.reduce(operator.and_, [play[name] for play in others]) for name in others[0]}
+    REACHED.update(reached, all=functools.reduce(operator.or_, reached.values()))
+    return REACHED
 
 
 def test_story_of_the_specification_reaches_no_further_than_its_limits(reached):
