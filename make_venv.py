@@ -45,6 +45,18 @@ def problem():
     return None
 
 
+def install(command, environment):
+    """Run pip. On a terminal, one line shows what it does now."""
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, universal_newlines=True) as pip:  # noqa: S603
+        for line in pip.stdout or ():
+            if sys.stdout.isatty() and line.startswith(("Collecting ", "Installing ")):
+                print("\r\033[K" + line.rstrip()[:70], end="", flush=True)
+    if sys.stdout.isatty():
+        print("\r\033[K", end="", flush=True)
+    if pip.returncode:
+        raise subprocess.CalledProcessError(pip.returncode, command)
+
+
 def main(extras):
     line = problem()
     if line:
@@ -85,7 +97,8 @@ def main(extras):
             "-m",
             "pip",
             "install",
-            "--quiet",
+            "--no-color",
+            "--progress-bar=off",
             "--disable-pip-version-check",
             "--only-binary",
             ":all:",
@@ -94,9 +107,9 @@ def main(extras):
         ]
         # Whatever pip's configuration says: a virtual environment has no packages of the user.
         environment = dict(os.environ, PIP_USER="0")
-        subprocess.run([*pip, *filter(None, wanted.splitlines())], env=environment, check=True)  # noqa: S603
+        install([*pip, *filter(None, wanted.splitlines())], environment)
         # The checkout itself in place, for .venv/bin/latchkey.
-        subprocess.run([*pip, "--no-deps", "--editable", "."], env=environment, check=True)  # noqa: S603
+        install([*pip, "--no-deps", "--editable", "."], environment)
         with open(stamp, "w") as file:
             file.write(" ".join([state, *extras]))
 

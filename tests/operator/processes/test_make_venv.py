@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,17 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     assert (done.returncode, done.stderr) == (0, "")
     names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
+
+
+def test_terminal_shows_what_pip_does_in_one_line(folder):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "make_venv.py"]
+    assert subprocess.run(command, cwd=folder, stdout=theirs, check=True).returncode == 0
+    os.close(theirs)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "\r\x1b[KInstalling collected packages: dependency\r\x1b[K" in shown
+    assert shown.count("\n") == 1
 
 
 def test_wheels_are_asked_for_on_each_machine_that_make_venv_accepts():
