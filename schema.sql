@@ -125,6 +125,8 @@ CREATE TABLE oauth_clients (
   introspects_sessions        boolean NOT NULL DEFAULT false,
   token_lifetime              integer,
   id_token_signed_response_alg text NOT NULL DEFAULT 'RS256',
+  previous_secret_hash        bytea,
+  previous_secret_expires_at  timestamptz,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (

@@ -53,6 +53,16 @@ DELETE FROM oauth_clients AS c
 RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
                       jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
 
+-- name: forget_previous_secrets()
+WITH signing AS (
+  UPDATE webhooks
+     SET previous_secret = NULL, previous_secret_expires_at = NULL
+   WHERE previous_secret_expires_at <= now()
+)
+UPDATE oauth_clients
+   SET previous_secret_hash = NULL, previous_secret_expires_at = NULL
+ WHERE previous_secret_expires_at <= now();
+
 -- name: delete_expired_api_keys(batch integer, kept integer)
 DELETE FROM api_keys
  WHERE id = ANY (ARRAY(SELECT id FROM api_keys

@@ -16,7 +16,6 @@ ON CONFLICT (id) DO UPDATE
    SET name = excluded.name,
        uri = excluded.uri,
        logo_uri = excluded.logo_uri,
-       secret_hash = excluded.secret_hash,
        token_endpoint_auth_method = excluded.token_endpoint_auth_method,
        redirect_uris = excluded.redirect_uris,
        post_logout_redirect_uris = excluded.post_logout_redirect_uris,
@@ -31,15 +30,31 @@ ON CONFLICT (id) DO UPDATE
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        updated_at = now();
 
+-- name: replace_client_secret(id uuid, secret_hash bytea, overlap integer)
+-- Without an `overlap`, in seconds, the secret of before ends now; the one before that ends in any case.
+UPDATE oauth_clients AS c
+   SET secret_hash = :secret_hash,
+       previous_secret_hash = CASE WHEN :overlap IS NOT NULL THEN c.secret_hash END,
+       previous_secret_expires_at = now() + make_interval(secs => :overlap),
+       updated_at = now()
+ WHERE c.id = :id;
+
+-- name: end_previous_client_secret(id uuid) -> row?
+UPDATE oauth_clients AS c
+   SET previous_secret_hash = NULL, previous_secret_expires_at = NULL, updated_at = now()
+ WHERE c.id = :id AND previous_secret_end(c) IS NOT NULL
+RETURNING c.id;
+
 -- name: lock_client(id uuid) -> row?
 -- Grants of users who sign in meanwhile, which refer to the client, do not wait.
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
--- name: select_client(id uuid) -> row? (secret_hash?, token_lifetime?)
+-- name: select_client(id uuid) -> row? (secret_hash?, token_lifetime?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
        c.id_token_signed_response_alg,
+       iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
  WHERE c.id = :id;
@@ -47,11 +62,13 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_met
 -- name: count_clients() -> row
 SELECT count(*) AS total FROM oauth_clients;
 
--- name: list_clients(page_size integer, page_offset bigint) -> rows (secret_hash?, token_lifetime?)
+-- name: list_clients(page_size integer, page_offset bigint) -> rows
+--   (secret_hash?, token_lifetime?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
        c.id_token_signed_response_alg,
+       iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
  ORDER BY c.created_at DESC, c.id DESC

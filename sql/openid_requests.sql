@@ -18,7 +18,8 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
        (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime)
   FROM client;
 
--- name: lock_client_of_request(id_hash bytea) -> row? (secret_hash?, token_lifetime?)
+-- name: lock_client_of_request(id_hash bytea)
+--   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?)
 -- Before the request, as a deletion of the client does.
 SELECT c.*
   FROM oauth_clients AS c

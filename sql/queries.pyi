@@ -778,6 +778,8 @@ def delete_expired_oauth_requests(on: Runner, /, *, batch: int | None) -> int: .
 
 def delete_unallowed_clients(on: Runner, /, *, batch: int | None) -> int: ...
 
+def forget_previous_secrets(on: Runner, /) -> int: ...
+
 def delete_expired_api_keys(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_expired_factor_challenges(on: Runner, /, *, batch: int | None) -> int: ...
@@ -1064,6 +1066,13 @@ def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview
 
 def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None) -> int: ...
 
+def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, overlap: int | None) -> int: ...
+
+class EndPreviousClientSecret(NamedTuple):
+    id: str
+
+def end_previous_client_secret(on: Runner, /, *, id: str | None) -> EndPreviousClientSecret | None: ...
+
 class LockClient(NamedTuple):
     id: str
 
@@ -1088,6 +1097,7 @@ class SelectClient(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
 
@@ -1117,6 +1127,7 @@ class ListClients(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
 
@@ -1216,6 +1227,8 @@ class LockClientOfRequest(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
 

@@ -91,6 +91,7 @@ PROMISES: list[tuple[str, str, float]] = [
     ("webhooks.md", r"at most every 5 minutes, for (\w+) days", promises.GIVE_UP / DAY),
     ("webhooks.md", r"Up to (\w+) administrators get an email", promises.MOST_MAILS),
     ("webhooks.md", r"The limit is (\d+) webhooks", promises.MOST_WEBHOOKS),
+    ("openid.md", r"accepts it for (\d+) hours more", promises.SECRET_OVERLAP / HOUR),
     ("webhooks.md", r"For (\d+) hours each event is signed with both", promises.SECRET_OVERLAP / HOUR),
     ("webhooks.md", r"Deliveries are listed for (\d+) days", promises.ENDED_KEPT / DAY),
     ("hooks.md", r"A hook has (\d+) seconds", promises.HOOK_TIMEOUT),

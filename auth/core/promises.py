@@ -52,7 +52,7 @@ GIVE_UP = 3 * DAY
 MOST_WEBHOOKS = 20
 # To administrators, when a webhook is disabled.
 MOST_MAILS = 10
-# For which the previous secret of a webhook signs too.
+# For which the previous secret of a webhook signs too, and that of a client is accepted if asked for.
 SECRET_OVERLAP = DAY
 
 # Without a run of a delivery process, without a backup, and of a message that waits: a sign of trouble.

@@ -34,11 +34,13 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, remove expired rows, count active users.
+    """Expire messages, encrypt secrets with the newest key, remove expired rows and secrets, count
+    active users.
 
     Raises `psycopg2.Error`.
     """
     queries.expire_messages(db)
+    queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
     clean(db)
     with db.transaction() as tx:

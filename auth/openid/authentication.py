@@ -20,7 +20,7 @@ from sql import queries
 
 _refused = ThrottledLog("client_not_authenticated")
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
-_REMEDY = "give the application the client's secret: latchkey clients secret {} makes a new one"
+_REMEDY = "give the application the client's secret: latchkey clients rotate {} makes a new one"
 # By the results of the SQL function `client_refusal`: the cause and, for the log, the remedy. An unknown
 # client looks like a wrong secret.
 _CAUSES = {

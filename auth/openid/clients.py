@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from marshmallow import Schema
 
+from auth.core import promises
 from auth.core.tokens import one_time
 from auth.openid import audience, uris
 from auth.web import audit, fields, targets
@@ -145,17 +146,30 @@ def delete(client_id: str) -> None:
         audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
-def replace_secret(client_id: str) -> dict[str, Any]:
-    """Replace a client's secret, and return its object with the new one. Raises `ApiError`."""
+def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
+    """Replace a client's secret, and return its object with the new one. Raises `ApiError`.
+
+    With `overlap` the old one is accepted for a day more, otherwise no longer.
+    """
     with targets.act() as tx:
         before = _lock(tx, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
         secret = one_time.new_token()
-        client = before._asdict() | {"secret_hash": _hash(secret)}
-        details = {"client_id": before.id, "client": before.name}
+        kept = {"overlap": promises.SECRET_OVERLAP if overlap else None}
+        queries.replace_client_secret(tx, id=before.id, secret_hash=one_time.hash_token(secret), **kept)
+        details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
         audit.record(tx, None, None, ["client_secret_replaced"], [], **details)
-        return _write(tx, client, secret)
+        return _object(queries.select_client(tx, id=before.id), secret)
+
+
+def end_previous_secret(client_id: str) -> None:
+    """End the secret from before the last replacement, if it is still accepted. Raises `ApiError`."""
+    with targets.act() as tx:
+        client = _lock(tx, client_id)
+        if queries.end_previous_client_secret(tx, id=client.id):
+            details = {"client_id": client.id, "client": client.name}
+            audit.record(tx, None, None, ["client_secret_ended"], [], **details)
 
 
 def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +277,12 @@ def _check_uri(name: str, uri: str, check_uri: Any) -> None:
 
 
 def _object(row: Any, secret: str | None = None) -> dict[str, Any]:
-    optional = {"client_secret": secret, "client_uri": row.uri, "logo_uri": row.logo_uri}
+    optional = {
+        "client_secret": secret,
+        "previous_secret_expires_at": row.previous_secret_expires_at,
+        "client_uri": row.uri,
+        "logo_uri": row.logo_uri,
+    }
     return {
         "client_id": row.id,
         "client_name": row.name,

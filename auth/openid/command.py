@@ -6,6 +6,7 @@ import click
 
 from auth.cli.commands import NumberRange, acting, json_option, show
 from auth.core.settings import Settings
+from auth.core.text.moments import until
 from auth.openid import clients
 
 _PER_PAGE = 100
@@ -134,7 +135,8 @@ def list_command(as_json: bool) -> None:
             page, total = clients.page({"page": number, "per_page": _PER_PAGE})
             for client in page:
                 line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
-                show(client, as_json, line.format_map(client).rstrip())
+                shown = f"{line.format_map(client).rstrip()}  {_old_secret(client)}".rstrip()
+                show(client, as_json, shown)
 
 
 @command.command("show")
@@ -183,18 +185,42 @@ def delete(client_id: str) -> None:
     click.echo(f"{client_id} is deleted, and its sessions have ended.")
 
 
-@command.command("secret")
+@command.command("rotate", short_help="Replace the secret of a client, and print the new one.")
 @_client_id
+@click.option("--overlap", is_flag=True, help="Accept the old secret for a day more.")
 @json_option
-def secret(client_id: str, as_json: bool) -> None:
+def rotate(client_id: str, overlap: bool, as_json: bool) -> None:
     """Replace the secret of a client, and print the new one. The old one is refused at once.
 
+    With --overlap the old one is accepted for a day more, and ends earlier by `clients end-old-secret` or the
+    next rotation. Do not use it if the old secret has leaked.
+
     \b
-    Example: latchkey clients secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    Example: latchkey clients rotate 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --overlap
     """
     with acting():
-        client = clients.replace_secret(client_id)
+        client = clients.replace_secret(client_id, overlap=overlap)
     show(client, as_json, client["client_secret"])
+    if overlap and not as_json:
+        click.echo(_old_secret(client), err=True)
+
+
+@command.command("end-old-secret")
+@_client_id
+def end_old_secret(client_id: str) -> None:
+    """End the old secret of a client, which `clients rotate --overlap` has kept.
+
+    \b
+    Example: latchkey clients end-old-secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    with acting():
+        clients.end_previous_secret(client_id)
+    click.echo(f"{client_id} has no old secret anymore.")
+
+
+def _old_secret(client: Mapping[str, Any]) -> str:
+    ends = client.get("previous_secret_expires_at")
+    return f"The old secret works {until(ends)}." if ends else ""
 
 
 def _body(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -278,6 +278,21 @@ CREATE OR REPLACE TRIGGER failure_counts_without_columns BEFORE INSERT OR UPDATE
   FOR EACH ROW WHEN (NEW.kind IS NULL) EXECUTE FUNCTION fill_failure_count();
 UPDATE failure_counts SET key = key WHERE kind IS NULL;
 
+-- Such a node replaces the secret of a client, and knows no previous one that it has to end.
+CREATE OR REPLACE FUNCTION end_previous_secret() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  NEW.previous_secret_hash := NULL;
+  NEW.previous_secret_expires_at := NULL;
+  RETURN NEW;
+END
+$$;
+CREATE OR REPLACE TRIGGER oauth_clients_previous_secret BEFORE UPDATE ON oauth_clients
+  FOR EACH ROW
+  WHEN (NEW.secret_hash <> OLD.secret_hash AND NEW.previous_secret_hash = OLD.previous_secret_hash)
+  EXECUTE FUNCTION end_previous_secret();
+
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$

@@ -9,8 +9,16 @@ AS $$
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
 $$;
 
+-- Until when the secret before the current one is accepted too; null if it is not.
+CREATE OR REPLACE FUNCTION previous_secret_end(c oauth_clients) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
+$$;
+
 -- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
 -- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
+-- Hashes of random secrets: how long a comparison takes tells nothing about them.
 CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -18,7 +26,8 @@ AS $$
     WHEN c.secret_hash IS NULL AND method <> 'none' THEN 'public'
     WHEN c.secret_hash IS NULL THEN NULL
     WHEN method = 'none' THEN 'secret_missing'
-    WHEN c.secret_hash IS DISTINCT FROM hash THEN 'unknown'
+    WHEN c.secret_hash IS DISTINCT FROM hash
+         AND (c.previous_secret_hash = hash AND previous_secret_end(c) IS NOT NULL) IS NOT TRUE THEN 'unknown'
     WHEN c.token_endpoint_auth_method <> method THEN c.token_endpoint_auth_method
   END
 $$;

@@ -375,7 +375,13 @@ class TestDeleting:
 
 @cases(
     ("method", "path"),
-    [("get", ""), ("put", ""), ("delete", ""), ("post", "/regenerate_secret")],
+    [
+        ("get", ""),
+        ("put", ""),
+        ("delete", ""),
+        ("post", "/regenerate_secret"),
+        ("delete", "/previous_secret"),
+    ],
 )
 def test_unknown_client_is_not_found_and_other_text_refused(ask, method, path):
     body = {"client_name": "x"} if method == "put" else {}

@@ -245,6 +245,25 @@ class TestActs:
         assert hashed == hashlib.sha256(secret.encode()).digest()
         assert database.count("audit_log", "action = 'client_secret_replaced'") == 1
 
+    def test_old_secret_works_for_a_day_if_that_is_ticked_and_is_ended_early(self, act, armed, database):
+        id = add(database)
+        old = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
+        assert "end-old-secret" not in armed.visit(f"/console/applications/{id}").text
+        page = act(f"{id}/new-secret", overlap="yes")
+        kept = database.one(
+            "SELECT previous_secret_hash, previous_secret_expires_at AS ends FROM oauth_clients"
+        )
+        assert bytes(kept.previous_secret_hash) == old
+        ends = f"until {kept.ends:%Y-%m-%d %H:%M:%S} UTC"
+        assert f"Enter all three in the application. The old secret works {ends}." in words(page)
+        assert "confidential two secrets" in words(armed.visit("/console/applications"))
+        assert f"Old secret still works {ends}" in words(armed.visit(f"/console/applications/{id}"))
+        armed.visit(f"/console/applications/{id}/new-secret")
+        assert "The old secret, and the one before it, stop working at once" in words(armed.page)
+        page = act(f"{id}/end-old-secret")
+        assert ("The old secret has ended." in words(page), "Old secret" in words(page)) == (True, False)
+        assert database.value("SELECT previous_secret_hash FROM oauth_clients") is None
+
     def test_deleted_application_takes_its_grants_and_sessions_along(self, act, armed, database, alice, bob):
         own = alice.open_session()
         id = add(database, users=[alice, bob])

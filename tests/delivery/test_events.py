@@ -251,6 +251,7 @@ requests(
     ("post /admin/oauth/clients", CLIENT, "", "client_created"),
     ("put /admin/oauth/clients/{client_id}", {"client_name": "Wiki"}, "", "client_changed"),
     ("post /admin/oauth/clients/{client_id}/regenerate_secret", {}, "", "client_secret_replaced"),
+    ("delete /admin/oauth/clients/{client_id}/previous_secret", None, "", ""),
     ("delete /admin/oauth/clients/{client_id}", None, "", "client_deleted"),
     ("post /oauth/clients/register", CLIENT, "", ""),
 )

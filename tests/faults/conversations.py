@@ -388,6 +388,7 @@ REQUESTS: dict[str, Prepare] = {
     "update_client": _admin("PUT", "", Stage.oauth_client, client_name="A"),
     "delete_client": _admin("DELETE", "", Stage.oauth_client),
     "regenerate_secret": _admin("POST", "/regenerate_secret", Stage.oauth_client),
+    "delete_previous_secret": _admin("DELETE", "/previous_secret", Stage.oauth_client),
     "register_client": _admin("POST", "/oauth/clients/register", Stage.key_of_id_tokens, **OAUTH_CLIENT),
     "list_dev_inbox": _admin("GET", "/dev/inbox"),
     "get_dev_inbox_message": _admin("GET", "/dev/inbox/00000000-0000-4000-8000-000000000000"),

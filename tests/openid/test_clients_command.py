@@ -167,7 +167,7 @@ class TestOthers:
         assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
 
     def test_secret_is_replaced(self, run, made):
-        new = run("secret", made["client_id"]).strip()
+        new = run("rotate", made["client_id"]).strip()
         assert new == A_CLIENT_SECRET
         assert new != made["client_secret"]
 
@@ -177,7 +177,7 @@ class TestOthers:
         assert database.count("oauth_clients") == 0
         assert database.count("audit_log", "action = 'client_deleted' AND actor = 'command'") == 1
 
-    @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["secret"]])
+    @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["rotate"], ["end-old-secret"]])
     def test_unknown_client_exits_with_3(self, app, arguments):
         command, *options = arguments
         result = run_command(app, "clients", command, NO_ID, *options)

@@ -237,5 +237,5 @@ class TestClientAuthentication:
         id = make_client(database).id
         Client(id, "a-wrong-secret").redeem(client, "a-code")
         (line,) = said("client_not_authenticated")
-        assert f"latchkey clients secret {id}" in line
+        assert f"latchkey clients rotate {id}" in line
         assert "a-wrong-secret" not in line

@@ -3,7 +3,7 @@ from typing import Any
 from flask import Blueprint, Response, json, jsonify
 
 from auth.openid import clients
-from auth.web import any_origin, dialect, guard, schemas
+from auth.web import any_origin, dialect, fields, guard, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
@@ -11,6 +11,8 @@ from auth.web.limits import limited
 from auth.web.paging import paginated
 
 blueprint = Blueprint("clients", __name__)
+
+_Rotation = schemas.AdminInput.of(overlap=fields.Flag(load_default=False))
 
 
 @blueprint.post("/admin/oauth/clients")
@@ -55,8 +57,15 @@ def delete_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
+    return jsonify(clients.replace_secret(client_id, **read_body(_Rotation())))
+
+
+@blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
+@guard.service_role
+def delete_previous_secret(client_id: str) -> Response:
     read_body(schemas.AdminInput())
-    return jsonify(clients.replace_secret(client_id))
+    clients.end_previous_secret(client_id)
+    return Response(status=204)
 
 
 @blueprint.post("/oauth/clients/register")

@@ -12,6 +12,7 @@ from flask import Blueprint, Response
 from marshmallow import Schema
 
 from auth.core.text.labels import quoted
+from auth.core.text.moments import until
 from auth.domain.account import grants
 from auth.openid import clients
 from auth.web import fields, targets
@@ -103,7 +104,9 @@ def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = _found(client_id), read_query(Filters())
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
-    has_secret = subject.row.client_type == "confidential"
+    secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
+    if subject.row.previous_secret_expires_at:
+        secret_acts.append("end-old-secret")
     return console_page(
         "application.html",
         client=subject.row,
@@ -112,7 +115,7 @@ def show_application(client_id: str) -> Response:
         grant_types=_GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
         acts=_ACTS,
-        possible=["change", *(["new-secret"] if has_secret else []), "delete"],
+        possible=["change", *secret_acts, "delete"],
         notice=told(_MAKING | _ACTS),
         **page_of(rows, "granted_at"),
     )
@@ -125,7 +128,8 @@ def _found(client_id: str) -> Subject:
     # The type of a client cannot change.
     is_public = client["client_type"] == "public"
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
-    known = client | _CHOICES | {"methods": methods, "last_used_at": use.last_used_at}
+    known = {"previous_secret_expires_at": None} | client | _CHOICES
+    known |= {"methods": methods, "last_used_at": use.last_used_at}
     row = SimpleNamespace(**known, grants=_amount(use.grants))
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
 
@@ -189,7 +193,16 @@ def _once(client: dict[str, Any]) -> Response:
     id, name = client["client_id"], application_name(client["client_name"])
     facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
     use, path = "Enter all three in the application.", f"console/applications/{id}"
+    if ends := client.get("previous_secret_expires_at"):
+        use += f" The old secret works {until(ends)} UTC."
     return console_page("secret.html", name=name, use=use, facts=facts, path=path)
+
+
+def _new_secret_effects(subject: Subject) -> list[str]:
+    ended = "The old secret stops working at once: the application fails until it has the new one."
+    if subject.row.previous_secret_expires_at:
+        ended = "The old secret, and the one before it, stop working at once."
+    return ["Creates 1 secret, which you’ll see once.", ended]
 
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
@@ -227,13 +240,22 @@ _ACTS = {
     ),
     "new-secret": _act(
         title="Create a new secret",
-        effects=lambda _subject: [
-            "Creates 1 secret, which you’ll see once.",
-            "The old secret stops working at once: the application fails until it has the new one.",
-        ],
-        undo="The old secret can’t be restored.",
-        do=lambda subject, _form: _once(clients.replace_secret(subject.row.client_id)),
+        effects=_new_secret_effects,
+        undo="An old secret can’t be restored.",
+        do=lambda subject, form: _once(
+            clients.replace_secret(subject.row.client_id, overlap="overlap" in form)
+        ),
         done="Secret created.",
+        is_destructive=True,
+        form=Input.of(overlap=fields.Choice("yes")),
+        template="act_new_secret.html",
+    ),
+    "end-old-secret": _act(
+        title="End the old secret",
+        effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
+        undo="An old secret can’t be restored.",
+        do=lambda subject, _form: clients.end_previous_secret(subject.row.client_id),
+        done="The old secret has ended.",
         is_destructive=True,
     ),
     "delete": _act(

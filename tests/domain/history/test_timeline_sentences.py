@@ -54,6 +54,12 @@ ACTS = [
         "OAuth client deleted (registered itself, and nobody allows it)",
     ),
     ("client_secret_replaced", {}, "secret of an OAuth client replaced"),
+    (
+        "client_secret_replaced",
+        {"client": "Wiki", "overlap": True},
+        "secret of an OAuth client replaced: Wiki; the old one works for a day more",
+    ),
+    ("client_secret_ended", {"client": "Wiki"}, "old secret of an OAuth client ended: Wiki"),
     ("recovery_codes_created", {}, "recovery codes created"),
     ("recovery_code_used", {"remaining": 9}, "recovery code used, 9 left"),
     ("signed_out", {"scope": "global"}, "signed out everywhere"),
