@@ -211,7 +211,7 @@ class Templates:
         else:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
-        return template.render(context, say=say, has=known.__contains__)
+        return languages.spaced(template.render(context, say=say, has=known.__contains__), language)
 
 
 def _others(row: Any) -> list[SimpleNamespace]:

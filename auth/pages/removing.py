@@ -19,7 +19,7 @@ from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.destinations import destination
-from auth.web.html.page import address, application, page, provider, redirect_to_own, text
+from auth.web.html.page import address, application, page, provider, redirect_to_own, sentences, text
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import check, known_id
 from sql import queries
@@ -51,7 +51,7 @@ def _step(id: str) -> _Removal:
         act, run = remove("factor", id), partial(factors.remove, id, {})
     follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
     follows += ["last_factor"] if is_last else []
-    said = Markup(" ").join(text("removal", key) for key in follows)
+    said = sentences(*(text("removal", key) for key in follows))
     name = name_of(type, step["friendly_name"])
     return _Removal(name, said, act, run, f"account?done={_REMOVED[type]}#security")
 
@@ -61,7 +61,7 @@ def _identity(id: str) -> _Removal:
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
     run, done = partial(identities.unlink, id), "account?done=disconnected#connected"
-    follows = Markup(" ").join((text("removal", "identity", provider=name), text("removal", "change")))
+    follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
     return _Removal(name, follows, remove("identity", id), run, done)
 
 

@@ -254,7 +254,7 @@ def test_page_that_links_an_identity_masks_the_address_of_the_account(app, accou
     known = {"provider": "Google", "account": account, "flow": "x"}
     with app.test_request_context("/link-identity"):
         page = Page(pages.page("link_identity.html", form_target="https://provider.example", **known))
-    assert page.heading == "Link Google to your account"
+    assert page.heading == "Connect Google to your account"
     assert f"You’ll be able to use Google to sign in to the account {masked}." in page.text
     assert account not in page.html
     assert page.all("form") == [{"method": "post", "action": "link-identity"}]

@@ -137,7 +137,7 @@ class TestTakenAddress:
     def test_mail_to_a_taken_address_has_no_link(self, client, owner, mailbox):
         client.post("/signup", json=DAVE)
         (letter,) = mailbox.messages()
-        assert letter.subject == "Someone tried to sign up with your email address"
+        assert letter.subject == "Sign-up with your email address"
         assert "/verify" not in letter.text
 
     @pytest.mark.parametrize("setting", REVEALING)

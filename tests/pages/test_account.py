@@ -97,7 +97,7 @@ class TestItems:
 
     def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
         visitor.visit("/account/delete")
-        assert "Tick the box" in visitor.submit().text
+        assert "Select the checkbox" in visitor.submit().text
         assert "Your account has been deleted" in visitor.submit(confirmed="yes").text
         assert database.count("users") == 0
         assert visitor.session_cookie is None

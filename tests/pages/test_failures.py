@@ -171,7 +171,7 @@ def test_error_of_a_redirect_that_no_text_fits_has_a_general_one(visitor, code):
 
 def test_account_shows_the_error_of_a_provider_that_was_not_connected(visitor, alice):
     page = visitor.signed_in_as(alice).visit("/account?error_code=identity_already_exists")
-    assert "is already connected to someone else" in page.text
+    assert "is already connected to another account here" in page.text
 
 
 class TestStories:
@@ -244,7 +244,7 @@ class TestStories:
 
     @cases(
         ("cookies", "said"),
-        [("all", "You signed in or out in another window"), ("none", "Your browser sent no cookie")],
+        [("all", "You signed in or out in another window"), ("none", "Your browser didn’t send a cookie")],
     )
     def test_form_that_is_refused_says_why(self, visitor, cookies, said):
         visitor.visit("/sign-in")

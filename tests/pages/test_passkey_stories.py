@@ -56,7 +56,7 @@ def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, pass
     page.click("Back to your account")
     page.wait_for("Your account")
     page.click("Remove Passkey")
-    page.wait_for("Remove Passkey?")
+    page.wait_for("Remove “Passkey”?")
     page.click("Remove")
     page.wait_for("The passkey has been removed.")
     page.forget()
@@ -157,10 +157,12 @@ def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
             id=alice.id,
         )
     page.open(here + path("undo", token))
-    page.wait_for("Untick what you added yourself.")
+    page.wait_for("Clear the checkbox of anything you added yourself.")
     page.run("document.querySelector('[name=remove]').click()")
     page.click("This wasn’t me")
-    page.wait_for("Use a second factor or passkey that you’ve had for more than seven days.")
+    page.wait_for(
+        "Use an authenticator app, security key or passkey that you’ve had for more than seven days."
+    )
     page.click("Use a passkey or security key")
     page.wait_for("Your account is yours again")
     kept = database.all(

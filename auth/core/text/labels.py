@@ -53,9 +53,9 @@ def details(members: Mapping[str, Any], told: str = "") -> str:
     """Return details such as `session id: 1f0c…, method: a link or code`, without those that were `told`."""
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
-        values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"
-    untold = {name: value for name, value in values.items() if value not in told}
-    return ", ".join(f"{_TITLES.get(name, spaced(name))}: {value}" for name, value in untold.items())
+        values["attempt"] = label("details", "attempt", tries=values.pop("tries"), of=values.pop("of"))
+    untold = {_TITLES.get(name, spaced(name)): value for name, value in values.items() if value not in told}
+    return string("console", DEFAULT, "details.named").render(values=untold)
 
 
 def quoted(text: str) -> str:
@@ -69,9 +69,9 @@ def quoted(text: str) -> str:
 
 def _value(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_removed, value))
+        return string("console", DEFAULT, "details.listed").render(values=[_removed(item) for item in value])
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return label("details", "yes" if value else "no")
     text = str(value)
     if name == "banned_until":
         return until(text)

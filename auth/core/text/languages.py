@@ -16,6 +16,10 @@ _LANGUAGE_RANGE = re.compile(
 )
 # Between a number and a Chinese character, where our texts have a space and those of Babel none.
 _CHINESE_GAP = re.compile(r"(?<=\d)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=\d)")
+# A space between two Chinese characters or signs, also around the tags of a value.
+_CHINESE = "[\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"
+_TAGS = "((?:<[^<>]*>)*)"
+_CHINESE_SPACE = re.compile(f"(?<={_CHINESE}){_TAGS} {_TAGS}(?={_CHINESE})")
 
 
 def choose(supported: Collection[str], locale: object, accept_language: object) -> str:
@@ -25,6 +29,14 @@ def choose(supported: Collection[str], locale: object, accept_language: object) 
     qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
     preferred = sorted(qualities, key=lambda pair: -pair[0])
     return next((language for quality, language in preferred if quality and language in supported), DEFAULT)
+
+
+def spaced(text: str, language: str) -> str:
+    """Return a text, or sentences that a space joins, without the spaces that Chinese does not have.
+
+    Texts have a space around values, which a Chinese name or sentence does not need: `登录飞书`.
+    """
+    return _CHINESE_SPACE.sub(r"\1\2", text) if language == "zh" else text
 
 
 def date_and_time(moment: datetime, language: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from auth.core.text.catalogues import string
+from auth.core.text.catalogues import DEFAULT, string
 
 _UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60))
 
@@ -48,7 +48,8 @@ def clock(timestamp: str) -> str:
 
 def until(timestamp: str) -> str:
     """Return the end of a ban: `until 2026-01-31 12:00:00`, or `permanently`."""
-    return "permanently" if timestamp.startswith("9999") else f"until {clock(timestamp)}"
+    name = "permanently" if timestamp.startswith("9999") else "until"
+    return string("console", DEFAULT, f"details.{name}").render(at=clock(timestamp))
 
 
 # A list of the console has fifty of them: without the cache they take a third of its time.

@@ -60,6 +60,8 @@ def register(app: Flask, settings: Settings) -> None:
         "address": address,
         "application": application,
         "masked": masking.masked,
+        "provider_title": lambda name: provider(name)["title"],
+        "sentences": sentences,
     }
 
 
@@ -165,9 +167,18 @@ def identifier() -> str | None:
     return "phone" if settings.offers_phone else None
 
 
+def sentences(*texts: str | None) -> Markup:
+    """Return texts as one paragraph, without those that are empty."""
+    return _spaced(Markup(" ").join(filter(None, texts)), chosen_language())
+
+
 def _say(language: str, table: str, name: str, /, **variables: Any) -> Markup:
     brand = latchkey.settings.brand_name
-    return Markup(string("pages", language, f"{table}.{name}").render(brand=brand, **variables))  # noqa: S704 (escaped)
+    return _spaced(string("pages", language, f"{table}.{name}").render(brand=brand, **variables), language)
+
+
+def _spaced(html: str, language: str) -> Markup:
+    return Markup(languages.spaced(html, language))  # noqa: S704 (escaped)
 
 
 def kinds_listed(names: Iterable[str]) -> Markup:

@@ -57,8 +57,41 @@ def test_mail_of_a_sign_up_names_the_button_of_the_page(language):
     assert pages["common.decline"] in messages["email.signup.closing"].replace("\u00a0", " ")
 
 
-def test_french_signs_stay_with_their_words_on_pages():
-    assert [text for text in built_in("pages")["fr"].values() if re.search("« | [:;?!»]", text)] == []
+@each_subject
+def test_french_signs_stay_with_their_words(subject):
+    texts = {name: text for name, text in built_in(subject)["fr"].items() if not name.startswith("sms.")}
+    shown = {name: re.sub(r"{[{%].*?[}%]}", "", text) for name, text in texts.items()}
+    loose = re.compile("«(?!\u202f)|(?<!\u202f)[:;?!»](?!//)")
+    assert {name: text for name, text in shown.items() if loose.search(text)} == {}
+
+
+@cases(("language", "quotes"), [("de", "„“"), ("en", "“”"), ("es", "«»"), ("fr", "«»"), ("zh", "“”")])
+@each_subject
+def test_quotes_are_those_of_the_language(subject, language, quotes):
+    texts = " ".join(re.sub(r"{[{%].*?[}%]}", "", text) for text in built_in(subject)[language].values())
+    assert set(re.findall('[„“”«»"]', texts)) == set(quotes)
+
+
+@cases(("language", "word"), [("de", "E\u2011Mail"), ("fr", "e\u2011mail")])
+def test_email_is_one_word_on_pages(language, word):
+    texts = " ".join(built_in("pages")[language].values())
+    assert set(re.findall("e[-\u2011]mail", texts, re.IGNORECASE)) <= {word, word.capitalize()}
+
+
+@cases(
+    ("language", "other"),
+    [
+        ("de", "Zwei-Faktor|zweite[rn]* Faktor|benutzt|\\bdu\\b|\\bdein|jemand hat"),
+        ("en", "second factor|log ?in\\b|tick\\b|recognise|whoever|somebody|someone (?!else)"),
+        ("es", "segundo factor|dirección de correo electrónico|\\btú\\b|\\btu\\b|alguien|cifras|escriba"),
+        ("fr", "second facteur|clés? API|vous (êtes|avez été) \\w+é\\b|\\btu\\b|quelqu’un"),
+        ("zh", "电子邮箱|第二重|第二验证因素|帐号|你|有人"),
+    ],
+)
+@each_subject
+def test_a_thing_has_one_word_and_readers_one_form(subject, language, other):
+    texts = built_in(subject)[language].items()
+    assert {name: text for name, text in texts if re.search(other, text, re.IGNORECASE)} == {}
 
 
 @each_subject
@@ -74,6 +107,6 @@ def test_every_notice_with_a_link_has_the_sentence_that_undoes_it(language):
     undone = [name for name in texts if name.startswith("sms.") and name.endswith(".undo")]
     assert len(undone) == 15
     for name in undone:
-        assert '{{ say("undo") }}' in texts[name.replace(".undo", ".text")]
+        assert re.search(r"""{{ say\(["']undo["']\) }}$""", texts[name.replace(".undo", ".text")])
         mail = name.replace("sms.", "email.")
         assert {mail.replace(".undo", f".{part}") for part in ("action", "button", "closing")} <= texts.keys()

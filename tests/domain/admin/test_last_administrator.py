@@ -24,7 +24,7 @@ def test_last_administrator_cannot_delete_the_own_account_also_on_the_page(app, 
     visitor = Visitor(app).signed_in_as(carol)
     visitor.visit("/account/delete")
     page = visitor.submit(confirmed="yes")
-    assert (page.status, "You are the last administrator." in page.text) == (409, True)
+    assert (page.status, "You’re the last administrator." in page.text) == (409, True)
     assert database.value(ADMINISTRATORS) == 1
 
 
