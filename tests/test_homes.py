@@ -358,7 +358,6 @@ def test_an_address_changes_in_one_function():
 
 # What removes a way to sign in, and who asks then whether one remains, or why not.
 REMOVING_WAYS = {
-    "auth/domain/account/identities.py:unlink": "asks",
     "auth/domain/account/passkeys.py:_remove": "asks, but for the service role key and commands",
     "auth/domain/account/removal.py:take_away": "asks",
     "auth/domain/admin/users.py:_update": "asks, at the end of what `_remove` began",

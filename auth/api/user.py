@@ -44,7 +44,6 @@ def get_recent_changes() -> Response:
 @limited("change_user", key=guard.caller_on_network)
 @counted("change_address")
 @audited("change_refused")
-@dialect.translated(reads=dialect.without_null_addresses)
 @asks_more
 def update_user() -> Response:
     # Only now, because no body is parsed before a limit has counted the request.

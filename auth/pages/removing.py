@@ -15,6 +15,7 @@ from auth.domain.account.changes import change_user
 from auth.domain.sign_in.reauthentication import Act, remove, require
 from auth.pages.account import name_of, shown_change
 from auth.pages.factors import own_steps
+from auth.pages.profile import own_user
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import found
@@ -83,9 +84,11 @@ def _api_key(id: str) -> _Removal:
 
 
 def _address(kind: str) -> _Removal:
-    shown = address(found(getattr(guard.live_caller(), kind), "not_found"))
-    follows, run = text("account", "remove_hint", address=shown), partial(change_user, {kind: None})
-    return _Removal(shown, follows, remove(kind), run, f"account?done={kind}_removed")
+    user = own_user()
+    own = found(next((each for each in user["identities"] if each["provider"] == kind), None), "not_found")
+    id, shown = own["id"], address(user[kind])
+    follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, id)
+    return _Removal(shown, follows, remove("identity", id), run, f"account?done={kind}_removed")
 
 
 def _change(id: str) -> _Removal:

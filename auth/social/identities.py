@@ -110,7 +110,6 @@ def _dead_link() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_identity(identity_id: str) -> Response:
-    identities.require_manual_linking()
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
         guard.live_caller()

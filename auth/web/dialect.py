@@ -31,12 +31,6 @@ def translated(
     return says(reads_dialect=reads, writes_dialect=writes)
 
 
-def without_null_addresses(body: Body) -> None:
-    for name in _ADDRESSES:
-        if body.get(name) is None:
-            body.pop(name, None)
-
-
 def id_of_sms(body: Body) -> Body:
     return {"message_id": body["message_id"]} if "phone" in (g.json_body or {}) else {}
 
@@ -92,8 +86,8 @@ def begin() -> None:
 
 def read(body: Body) -> None:
     """Translate the body of a request."""
-    # The client for Go sends the empty value of each member. Views, too, look for members of the body.
-    for name in [name for name, value in body.items() if value == ""]:
+    # Typed clients send the empty value of each member. Views, too, look for members of the body.
+    for name in [name for name, value in body.items() if value in ("", None)]:
         del body[name]
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):

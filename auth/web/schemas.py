@@ -129,8 +129,8 @@ class Reauthentication(Input):
 
 
 class UserChange(Reauthentication, Challenged):
-    email = fields.Email(allow_none=True)
-    phone = fields.Phone(allow_none=True)
+    email = fields.Email()
+    phone = fields.Phone()
     remove = fields.Uuids()
     password = fields.Password()
     data = fields.Metadata()

@@ -391,13 +391,21 @@ class TestUnlinking:
         assert session.delete(path_of(session)).status_code == 200
         assert service.signed_in("google").get("/user").json["id"] != alice.id
 
-    def test_unknown_foreign_or_email_identity_is_not_unlinked(self, service, session, mallory, database):
+    def test_without_manual_linking_only_addresses_are_removed(
+        self, make_service, service, session, database
+    ):
+        link(service, session, "google")
+        forbidding = session.on(make_service(AUTH_MANUAL_LINKING="false").client)
+        assert_error(forbidding.remove_identity("google"), 404, "manual_linking_disabled")
+        assert forbidding.remove_identity("email").status_code == 200
+        assert database.value("SELECT array_agg(provider) FROM identities") == ["google"]
+
+    def test_unknown_or_foreign_identity_is_not_unlinked(self, service, session, mallory, database):
         link(service, session, "google")
         for id in ("00000000-0000-4000-8000-000000000000", "x", "google", "%00", "0" * 37):
             assert_error(session.delete(f"/user/identities/{id}"), 404, "identity_not_found")
         response = mallory.sign_in().on(service.client).delete(path_of(session))
         assert_error(response, 404, "identity_not_found")
-        assert_error(session.delete(path_of(session, "email")), *LAST)
         assert database.count("identities", "provider = 'google'") == 1
         assert database.count("identities") == 3
 

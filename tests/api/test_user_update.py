@@ -57,7 +57,15 @@ class TestUser:
         assert_ok(session.get("/user"), response.json)
         assert database.value(bobs, id=bob.id) == before
 
-    @cases("body", [{}, {"email": "ALICE@example.com"}, {"role": "admin", "app_metadata": {"plan": "gold"}}])
+    @cases(
+        "body",
+        [
+            {},
+            {"email": "ALICE@example.com"},
+            {"role": "admin", "app_metadata": {"plan": "gold"}},
+            {"email": None, "phone": None, "password": None, "data": None, "remove": None},
+        ],
+    )
     def test_current_address_or_fields_users_may_not_change_only_set_updated_at(self, session, body):
         before = session.get("/user").json
         response = put(session, **body)

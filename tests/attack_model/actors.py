@@ -382,7 +382,7 @@ class Actor:
         self.pending = []
 
     def remove_address(self, session: Session, kind: str) -> None:
-        self.send(session, "PUT", "/user", **{kind: None})
+        session.remove_identity(kind)
 
     def remove_recent(self, session: Session, kept: set[str]) -> Any:
         """Remove what was added lately, but what is kept: ids of factors, and labels."""

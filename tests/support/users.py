@@ -75,6 +75,11 @@ class Session(Methods):
             queries.record_reauthentication(parts.db, session_id=self.id, given="code")
         return self
 
+    def remove_identity(self, provider: str, **proof: str) -> Any:
+        """Ask to remove the identity of a provider, `email` or `phone`."""
+        ids = {each["provider"]: each["id"] for each in self.get("/user").json["identities"]}
+        return self.delete(f"/user/identities/{ids[provider]}", json=proof)
+
     def refresh(self) -> Any:
         """Send the refresh token; may be repeated."""
         return refresh(self.client, self.refresh_token)

@@ -189,6 +189,15 @@ class TestForms:
         refused = client.post("/auth/v1/token?grant_type=password", json={"email": email, "password": ""})
         assert_error(refused, 400, "validation_failed", details="password: is required")
 
+    def test_null_of_an_administrator_removes_no_address_and_lifts_no_ban(
+        self, client, alice, service_role, database
+    ):
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        body = {"email": None, "phone": None, "ban_duration": None, "role": None}
+        response = client.put(f"/auth/v1/admin/users/{alice.id}", json=body, headers=service_role)
+        assert (response.status_code, response.json["email"]) == (200, alice.email)
+        assert database.value("SELECT isfinite(banned_until) FROM users") is False
+
     def test_empty_phone_beside_an_email_asks_for_no_sms(self, client, alice):
         body = {"email": alice.email, "phone": "", "create_user": True}
         assert_ok(client.post("/auth/v1/otp", json=body), {})

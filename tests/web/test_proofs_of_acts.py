@@ -277,7 +277,7 @@ PATHS = [
     (RECENT_ONE, "app", by_body("delete", "/factors/<app>", {})),
     (RECENT_ONE, "passkey", by_body("delete", "/passkeys/<passkey>", {})),
     (RECENT_ONE, "github", by_body("delete", "/user/identities/<github>", {})),
-    (RECENT_ONE, None, by_body("put", "/user", {"phone": None})),
+    (RECENT_ONE, None, by_body("delete", "/user/identities/<phone>", {})),
     (OLD_ONE, None, by_body("delete", "/user/identities/<google>", {})),
     (OLD_ONE, "old app", by_body("delete", "/factors/<old app>", {})),
     *((RECENT_ONE, name, by_page(REMOVE, name, kind="change")) for name in ("app", "passkey", "github")),

@@ -29,7 +29,6 @@ class _Wish:
     acts: list[Act]
     known: Any = None
     added: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     password_hash: str | None = None
     is_same_password: bool = False
@@ -60,7 +59,7 @@ def change_user(
         outgoing.take_quota(address, is_new=True)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, *wish.acts, given=given)
-        providers = removal.take_away(tx, caller, wish.removed, wish.ids) if wish.removed or wish.ids else []
+        email = removal.take_away(tx, caller, ids=wish.ids) if wish.ids else caller.email
         if wish.password_hash:
             _set_password(tx, caller, known.password_hash, wish.password_hash)
         if is_at_once:
@@ -72,7 +71,7 @@ def change_user(
         # Comes last: a session could guess the current password, uncounted, by changes that fail otherwise.
         if wish.is_same_password:
             raise ApiError("same_password", "password: must differ from the current one")
-        _record(tx, caller, wish, providers)
+        _record(tx, caller, email, wish)
     return user
 
 
@@ -95,16 +94,15 @@ def _read(body: dict[str, Any]) -> _Wish:
     if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
         return _Wish(columns, [change("metadata")])
     known = guard.live_caller()
-    added = [kind for kind in removal.ADDRESSES if body.get(kind) not in (None, getattr(known, kind))]
+    added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
     columns |= {f"new_{kind}": body[kind] for kind in added}
-    removed = removal.wanted(body, known)
-    confirms_at_once = bool(added or removed) and latchkey.settings.autoconfirm
+    confirms_at_once = bool(added) and latchkey.settings.autoconfirm
     if sets_password and known.is_anonymous and not confirms_at_once:
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
-    acts = [*map(add, added), *map(remove, removed), *(remove(None, id) for id in ids)]
+    acts = [*map(add, added), *(remove(None, id) for id in ids)]
     acts += [change("password")] if sets_password else []
     acts += [change("metadata")] if body.get("data") is not None or not acts else []
-    return _Wish(columns, acts, known, added, removed, ids)
+    return _Wish(columns, acts, known, added, ids)
 
 
 def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
@@ -136,18 +134,13 @@ def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | Non
     outgoing.notify(tx, caller, "password_changed")
 
 
-def _record(tx: Transaction, caller: Any, wish: _Wish, removed: list[str]) -> None:
+def _record(tx: Transaction, caller: Any, email: str | None, wish: _Wish) -> None:
     columns = wish.columns
-    old = {kind: getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,
         "password_changed" if wish.password_hash else None,
         "email_change_requested" if columns["new_email"] else None,
         "phone_change_requested" if columns["new_phone"] else None,
-        "email_removed" if "email" in old else None,
-        "phone_removed" if "phone" in old else None,
     ]
     details = {name: columns[name] for name in ("new_email", "new_phone")}
-    details |= {f"old_{kind}": address for kind, address in old.items()}
-    email = None if "email" in old else caller.email
     audit.record(tx, caller.id, email, acts, ["user.updated"], **details)

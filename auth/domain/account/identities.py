@@ -111,17 +111,15 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
 
 
 def unlink(identity_id: str, *, given: str | None = None) -> str:
-    """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
+    """Remove an identity, or the address that it is of, from the caller, and return the time in ISO 8601.
+    Raises `ApiError`.
+    """
     with latchkey.db.transaction() as tx:
         user = lock_caller(tx, removing("identity", identity_id), given=given)
         ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
-        if provider in removal.ADDRESSES:
-            raise ApiError("single_identity_not_deletable")
-        notify(tx, user, "identity_unlinked", provider=provider)
-        queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=[], providers=[provider])
-        removal.check_remaining(tx, user.id)
-        own, reason = g.caller.session_id, "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=user.id, session_id=own, reason=reason, voids=False)
-        audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
+        if provider not in removal.ADDRESSES and not latchkey.settings.manual_linking:
+            raise ApiError("manual_linking_disabled")
+        email = removal.take_away(tx, user, [provider])
+        audit.record(tx, user.id, email, [], ["user.updated"])
     return user.moment

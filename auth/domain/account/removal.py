@@ -1,5 +1,6 @@
 """Removing what a user can sign in with: an address, an identity, or what was added recently."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from auth.domain.account import api_keys, factors, grants
@@ -19,45 +20,45 @@ def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
 
 
-def wanted(body: dict[str, Any], user: Any) -> list[str]:
-    """Return the kinds of addresses that a body removes with null."""
-    return [kind for kind in ADDRESSES if kind in body and body[kind] is None and getattr(user, kind)]
-
-
-def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list[str]) -> list[str]:
-    """Return the providers of the addresses and recent additions to remove. Raises `ApiError`."""
+def removed_providers(
+    tx: Transaction, user_id: str, providers: Sequence[str], ids: Sequence[str]
+) -> list[str]:
+    """Return the providers of the identities and recent additions to remove. Raises `ApiError`."""
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
     if not recent.issuperset(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(tx, user_id=user_id, ids=ids) if ids else []
-    return sorted({*kinds, *(row.provider for row in rows)})
+    return sorted({*providers, *(row.provider for row in rows)})
 
 
-def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) -> list[str]:
-    """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
-    sessions, unless there are grants and API keys only. Returns the providers. Raises `ApiError`.
+def take_away(
+    tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
+) -> str | None:
+    """Remove identities and recent additions of a caller whom `lock_caller` has allowed it, and end the other
+    sessions, unless there are grants and API keys only. Returns the email that remains. Raises `ApiError`.
     """
-    providers = removed_providers(tx, caller.id, kinds, ids)
+    providers = removed_providers(tx, caller.id, providers, ids)
     recent = list_recent(tx, caller.id)
     factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
+    email = None if "email" in providers else caller.email
     for provider in providers:
         if provider in ADDRESSES:
             notify(tx, caller, f"{provider}_changed")
+            acts = ["email_removed" if provider == "email" else "phone_removed"]
+            audit.record(tx, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
             notify(tx, caller, "identity_unlinked", provider=provider)
-            email = None if "email" in providers else caller.email
             audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
     factors.remove_recent(tx, caller, factor_ids)
     grants.remove(tx, caller, ids=ids)
     api_keys.remove_of(tx, caller, ids)
-    if not providers and not factor_ids:
-        return []
-    queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
-    check_remaining(tx, caller.id)
-    # An attacker who added the removed credential may have signed in with it.
-    kept, reason = g.caller.session_id, "way_to_sign_in_removed"
-    queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
-    return providers
+    if providers or factor_ids:
+        queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
+        check_remaining(tx, caller.id)
+        # An attacker who added the removed credential may have signed in with it.
+        kept, reason = g.caller.session_id, "way_to_sign_in_removed"
+        queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
+    return email
 
 
 def has_recent_factor(user_id: str) -> bool:
@@ -90,4 +91,4 @@ def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = Fa
     }
     usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
-        raise ApiError("removal.single_identity_not_deletable")
+        raise ApiError("single_identity_not_deletable")

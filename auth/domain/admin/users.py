@@ -102,7 +102,8 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
     if body.get("ban_duration") or password_hash or new:
         reason = "banned" if body.get("ban_duration") else "reset_by_admin"
         queries.end_access(tx, user_id=user_id, session_id=None, reason=reason, voids=True)
-    kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
+    kinds = [kind for kind in removal.ADDRESSES if body.get(kind, "") is None and getattr(before, kind)]
+    ids = [way.lower() for way in body.get("remove", [])]
     removed = _remove(tx, before, kinds, ids) if kinds or ids else []
     if removed or new:
         # A thief who had changed the address must not undo what the administrator does.

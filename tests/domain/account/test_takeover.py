@@ -162,7 +162,7 @@ class TestNotice:
     def test_removed_identities_and_other_addresses_do_not_come_back(self, client, owner, outbox, database):
         add_phone(owner.sign_in(), outbox)
         age(database, 10)
-        assert owner.sign_in().put("/user", json={"phone": None}).status_code == 200
+        assert owner.sign_in().remove_identity("phone").status_code == 200
         follow(client, "undo", outbox.last(owner.email, "phone_changed").token)
         assert database.one("SELECT email, phone FROM users") == (owner.email, None)
 
@@ -371,16 +371,23 @@ class TestRemoval:
         return session
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_null_removes_an_address_after_a_proof(self, session, owner, outbox, database, kind):
+    def test_address_is_removed_with_its_identity_after_a_proof(self, session, owner, outbox, database, kind):
         other = owner.sign_in()
+        other.put("/user", json={"email": "later@example.com"})
+        pending = outbox.last("later@example.com").token
         database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
-        refused = session.put("/user", json={kind: None})
+        refused = session.remove_identity(kind)
         assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
-        response = session.put("/user", json={kind: None, "current_password": PASSWORD})
-        assert (response.status_code, response.json[kind]) == (200, None)
-        assert response.json[f"{kind}_confirmed_at"] is None
+        address = session.get("/user").json[kind]
+        response = session.remove_identity(kind, current_password=PASSWORD)
+        assert_ok(response, {"message": "Identity unlinked", "timestamp": A_TIMESTAMP})
+        user = session.get("/user").json
+        assert (user[kind], user[f"{kind}_confirmed_at"]) == (None, None)
         remaining = "phone" if kind == "email" else "email"
-        assert [each["provider"] for each in response.json["identities"]] == [remaining]
+        assert [each["provider"] for each in user["identities"]] == [remaining]
+        recorded = f"SELECT details FROM audit_log WHERE action = '{kind}_removed'"
+        assert database.value(recorded) == {f"old_{kind}": address}
+        assert fragment(follow(session.client, "email_change", pending)) == EXPIRED
         notice = outbox.sent()[-1]
         assert (notice.kind, notice.to, notice.lifetime) == (f"{kind}_changed", owner.email, 7 * 86_400)
         assert_error(other.get("/user"), 401, "session_not_found")
@@ -388,30 +395,29 @@ class TestRemoval:
 
     def test_last_address_stays_although_there_is_a_password(self, owner, outbox):
         session = owner.sign_in()
-        assert_error(session.put("/user", json={"email": None}), *LAST_WAY)
+        assert_error(session.remove_identity("email"), *LAST_WAY)
         assert session.get("/user").json["email"] == owner.email
         assert outbox.sent() == []
 
     @pytest.mark.parametrize(
         ("settings", "change", "removed"),
         [
-            ({}, "role = role", {"email": None, "phone": None}),
-            ({}, "email_proved = false", {"phone": None}),
-            ({"AUTH_PHONE_ENABLED": "false"}, "role = role", {"email": None}),
+            ({}, "email_proved = false", "phone"),
+            ({"AUTH_PHONE_ENABLED": "false"}, "role = role", "email"),
         ],
-        ids=["both", "unproved email", "disabled phone"],
+        ids=["unproved email", "disabled phone"],
     )
     def test_last_usable_address_stays(self, make_app, session, database, settings, change, removed):
         database.run(f"UPDATE users SET {change}")
         tables = ("users", "identities", "sessions", "one_time_tokens", "outbox")
         before = database.everything(*tables)
         client = make_app(**settings).test_client()
-        assert_error(session.on(client).put("/user", json=removed), *LAST_WAY)
+        assert_error(session.on(client).remove_identity(removed), *LAST_WAY)
         assert database.everything(*tables) == before
 
     def test_one_of_two_addresses_removed_concurrently_remains(self, app, session, database):
         def remove(kind):
-            return session.on(app.test_client()).put("/user", json={kind: None}).status_code
+            return session.on(app.test_client()).remove_identity(kind).status_code
 
         statuses = at_once(2, lambda index: remove(("email", "phone")[index]))
         assert sorted(statuses) == [200, 422]
