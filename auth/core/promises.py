@@ -14,8 +14,10 @@ SMS_CODE_LIFETIME = 10 * MINUTE
 # Of any code that a page asks for (ASVS 6.5.5).
 PAGE_CODE_LIFETIME = 10 * MINUTE
 AUTHORIZATION_CODE_LIFETIME = 5 * MINUTE
-# Of a sign-in at a provider, and of an application's authorization request.
+# Of a sign-in at a provider.
 FLOW_LIFETIME = 10 * MINUTE
+# Of an application's authorization request, whose user may sign in by a link.
+REQUEST_LIFETIME = LINK_LIFETIME
 ID_TOKEN_LIFETIME = HOUR
 
 # Tries of a network for a mailed code, and of a session for a challenge.

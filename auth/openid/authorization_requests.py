@@ -95,7 +95,7 @@ def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any])
         client_id=client.id,
         browser_hash=one_time.hash_token(browser),
         redirect_uri=redirect_uri,
-        lifetime=promises.FLOW_LIFETIME,
+        lifetime=promises.REQUEST_LIFETIME,
         **columns,
     )
     if not is_written:

@@ -196,7 +196,7 @@ class TestPkce:
 
 
 class TestRequests:
-    def test_request_is_kept_for_ten_minutes_under_hashes(self, client, client_id, database):
+    def test_request_is_kept_for_an_hour_under_hashes(self, client, client_id, database):
         parameters = {
             "nonce": "n",
             "max_age": "60",
@@ -215,7 +215,7 @@ class TestRequests:
             *("n", 60, "alice@example.com", ["login", "consent"]),
             *(resource, "a state & more"),
         )
-        assert (row.life.total_seconds(), row.user_id, row.code_hash) == (600, None, None)
+        assert (row.life.total_seconds(), row.user_id, row.code_hash) == (3600, None, None)
         stored = json.dumps(database.everything("oauth_requests"), default=str)
         assert authorization_id not in stored
         assert cookie.partition("=")[2][:43] not in stored
