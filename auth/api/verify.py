@@ -197,10 +197,9 @@ def _take_back(query: Mapping[str, str]) -> Response:
 
 def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
-    if leads_to_password:
-        destination = arrivals.Destination().or_site()
-        return arrivals.redirect_with_cookie(session, destination, "new-password")
-    return arrivals.redirect_with_cookie(session, arrivals.entrance(target), "sign-in/here")
+    to = arrivals.entrance(target)
+    page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
+    return arrivals.redirect_with_cookie(session, to, page)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

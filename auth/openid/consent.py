@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import psycopg2
 
 from auth.core import promises
+from auth.core.net.redirects import origin
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.domain.account import grants
@@ -72,6 +73,17 @@ def behind(next_page: str) -> Waiting | None:
 
 def shown_name(asked: Asked) -> str:
     return names.in_one_line(asked.client.name) or uris.host(asked.request.redirect_uri)
+
+
+def website_of(authorization_id: str) -> tuple[str, str | None] | None:
+    """Return the name and the website of the application that made a request, also of one that is over."""
+    client = queries.lock_client_of_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
+    if client is None:
+        return None
+    urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
+    # Anybody can register a dynamic one. Our page must not lead to a website that a stranger chose.
+    url = None if client.is_dynamic else next(filter(None, urls), None)
+    return names.in_one_line(client.name) or uris.host(url or ""), url
 
 
 def obstacle(asked: Asked) -> Obstacle | None:

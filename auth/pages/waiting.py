@@ -19,7 +19,7 @@ from auth.domain.sign_in.arrivals import Destination, redirect_with_cookie
 from auth.web import form_schemas
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
-from auth.web.html.page import next_code, redirect_to_own, text
+from auth.web.html.page import next_code, redirect_to_own
 from auth.web.html.problems import Problem, form, problem_of, told
 from auth.web.input import read_form
 from sql import queries
@@ -54,7 +54,6 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         return redirect_to_own(to.path(page_after))
     channel = "" if is_email(kept.address) else "_phone"
     again = next_code(outgoing.seconds_to_wait(kept.address))
-    elsewhere = {"text": text("errors", "used_elsewhere_sign_up" if path == "sign-up" else "used_elsewhere")}
     return form_page(
         "code.html",
         with_query(f"{path}/code", {"typed": kept.id}),
@@ -71,7 +70,8 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         and not channel
         and not used
         and not (problem and problem.error_code == "user_banned"),
-        problem=problem or (elsewhere if used else told(again["again_wait"])),
+        sign_in=with_query(to.path("sign-in"), {"typed": kept.id}),
+        problem=problem or (None if used else told(again["again_wait"])),
         **again,
     )
 

@@ -319,22 +319,34 @@ class TestAttacks:
             "sign-in?next=oauth%2Fconsent%3Fauthorization_id%3D", "oauth/consent?authorization_id="
         )
         for _ in range(2):
-            page = signed_in.visit(url)
-            assert (page.status, "started in another browser" in page.text) == (404, True)
+            assert "You’re signed in" in words(signed_in.visit(url))
+            assert "Allow" not in words(signed_in.page)
             # With a cookie of the victim's own.
             signed_in.visit(authorize_path(client_id))
         form = {"authorization_id": url.partition("=")[2], "action": "approve"}
-        assert signed_in.send("/oauth/consent", **form).status == 404
-        assert database.count("oauth_grants") == 0
+        page = signed_in.send("/oauth/consent", **form)
+        assert (page.status, "started in another browser" in page.text) == (404, True)
+        assert (database.count("oauth_grants"), database.count("oauth_requests", "user_id IS NOT NULL")) == (
+            0,
+            0,
+        )
 
-    @cases("state", ["expires_at = now()", "approval_hash = 'x'", "id_hash = 'x'"])
-    def test_page_of_a_finished_request_says_what_to_do(self, signed_in, client_id, database, state):
+    @cases(
+        ("state", "is_known"),
+        [("expires_at = now()", True), ("approval_hash = 'x'", True), ("id_hash = 'x'", False)],
+    )
+    def test_page_of_a_finished_request_leads_to_the_application(
+        self, signed_in, client_id, database, state, is_known
+    ):
         database.run("DELETE FROM oauth_requests")
         signed_in.visit(authorize_path(client_id))
         url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
         database.run(f"UPDATE oauth_requests SET {state}")
-        for page in (signed_in.visit(url), signed_in.post(f"{SITE}/oauth/consent", form)):
-            assert (page.status, "Go back to the application" in page.text) == (404, True)
+        page = signed_in.visit(url)
+        assert (page.status, "Go to Grafana" in words(page)) == (200 if is_known else 404, is_known)
+        page = signed_in.post(f"{SITE}/oauth/consent", form)
+        assert (page.status, "Go back to the application" in page.text) == (404, True)
+        assert ("Go to Grafana" in words(page)) is is_known
         assert database.count("oauth_grants") == 0
 
     def test_button_pressed_twice_gives_one_code(self, signed_in, client_id):

@@ -95,66 +95,6 @@ def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_f
     assert len(page.run(met)) == 5
 
 
-def on_a_phone(phone: Browser, sent) -> None:
-    """Open the link of a mail on a phone, which shows the code for the other window, and sign in there."""
-    phone.open(sent.link)
-    phone.wait_for("with Chrome on Linux from 127.0.0.1, but not in this browser")
-    phone.wait_for(f"{sent.code[:3]} {sent.code[3:]}")
-    phone.click("Continue here")
-    phone.wait_for("You’re signed in")
-    assert phone.run("document.querySelectorAll('main .button').length") == 1
-    assert phone.run("document.documentElement.scrollWidth") <= 375
-
-
-@pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without script"])
-def test_sign_up_opened_on_a_phone_signs_in_there_alone(page, phone, site, ask, application, has_script):
-    page.without_script(not has_script)
-    on_a_phone(phone, ask("sign-up", "Create account", "Confirm your email", email=DAVE, password=PASSWORD))
-    if not has_script:
-        page.click("I’ve opened the link")
-    page.wait_for("was confirmed in another browser. Sign in to continue.")
-    page.click("Sign in")
-    page.wait_for("Sign in to Acme")
-    fill(page, email=DAVE, password=PASSWORD)
-    page.click("Sign in")
-    assert traded(site, page, application)["user"]["email"] == DAVE
-
-
-def test_link_on_a_phone_signs_in_there_alone(page, phone, here, alice, ask, application, database):
-    on_a_phone(phone, ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email))
-    page.wait_for("This link was used in another browser.")
-    assert page.url.startswith(f"{here}/sign-in/code?")
-    assert database.count("authorization_codes") == 0
-    phone.click("Go to Acme")
-    phone.wait(lambda: phone.url == application)
-
-
-@pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without script"])
-def test_phone_that_dropped_the_tab_comes_back_and_ends_where_it_began(
-    phone, site, here, application, post, alice, database, has_script
-):
-    phone.without_script(not has_script)
-    phone.open(f"{here}/sign-in?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
-    fill(phone, email=alice.email)
-    phone.click("Send me a code instead")
-    phone.wait_for("Check your inbox")
-    waits, sent = phone.url, post.read(alice.email, "Sign in to")
-    phone.open("about:blank")
-    phone.open(waits)
-    phone.wait_for("a…@example.com")
-    phone.reload()
-    phone.wait_for("Check your inbox")
-    phone.go(-1)
-    phone.wait(lambda: phone.url == "about:blank")
-    phone.go(1)
-    phone.wait_for("Check your inbox")
-    assert database.count("outbox", "kind = 'magiclink'") == 1
-    fill(phone, code=sent.code)
-    phone.click("Continue")
-    assert traded(site, phone, application)["user"]["email"] == alice.email
-    phone.without_script(False)
-
-
 def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, application, alice, ask):
     link = ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email).link
     polls = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/waiting/state'))"

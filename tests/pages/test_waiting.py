@@ -37,14 +37,15 @@ PAGES = {
 # Those whose waiting window must never go on.
 PROVING = ["sign-in", "forgot-password"]
 # Where each leads in the browser that opens the link.
-HERE = {"forgot-password": "new-password"} | dict.fromkeys(
-    ("sign-in", "sign-up"), f"sign-in/here?{urlencode({'redirect_to': APP}, quote_via=quote)}"
+TO_START = urlencode({"redirect_to": APP}, quote_via=quote)
+HERE = {"forgot-password": f"new-password?{TO_START}&next=here"} | dict.fromkeys(
+    ("sign-in", "sign-up"), f"sign-in/here?{TO_START}"
 )
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
-USED = "This link was used in another browser. Continue there, or request a new code."
+USED = "This link was used in another browser"
 OPENED = "I’ve opened the link"
 NOT_OPENED = "The link hasn’t been opened yet."
-USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to continue."
+USED_SIGN_UP = f"{USED} Your email address is confirmed. Sign in to continue."
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ class TestSignInAndRecovery:
         assert database.count("failure_counts", "starts_with(key, 'code ') AND count > 0") == 0
         if page == "forgot-password":
             # Not with the application's code either.
-            assert phone.submit(password="Fresh-Horse-2").url == f"{SITE}/account?done=password"
+            assert phone.submit(password="Fresh-Horse-2").url == f"{SITE}/sign-in/here?{TO_START}"
             assert database.count("authorization_codes") == 0
         # The cookie of a window that waits is no session.
         desktop.plant(SESSION, desktop.cookie("latchkey_waiting").value)

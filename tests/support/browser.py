@@ -87,11 +87,7 @@ class Browser:
                 ],
                 _PATIENCE,
             )
-            self._session = self._call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)[
-                "sessionId"
-            ]
-            for domain in ("Page", "Runtime", "Log"):
-                self._call(f"{domain}.enable")
+            self._attach(pages[0]["targetId"])
         except BaseException:
             self.__exit__()
             raise
@@ -104,6 +100,12 @@ class Browser:
         self._process.wait()
         os.close(self._out)
         os.close(self._in)
+
+    def close_tab(self) -> None:
+        """Close the tab, with all that it emulates, and go on in a new one."""
+        closed, self._session = self._target, None
+        self._attach(self._call("Target.createTarget", url="about:blank")["targetId"])
+        self._call("Target.closeTarget", targetId=closed)
 
     def open(self, url: str) -> None:
         """Open a URL, as if typed into the address bar."""
@@ -214,19 +216,23 @@ class Browser:
         )
 
     def be_on_a_phone(self) -> None:
-        """Call itself Chrome on Android, in English, with a screen of that size."""
+        """Call itself Chrome on Android, in English, with a touch screen of that size."""
         agent = self.run("navigator.userAgent").replace("X11; Linux x86_64", "Linux; Android 15; Pixel 9")
         self._call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en")
-        self.resize(375, 740)
+        self._call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self._call("Emulation.setEmitTouchEventsForMouse", enabled=True, configuration="mobile")
+        self.resize(375, 740, mobile=True)
 
-    def resize(self, width: int, height: int, *, zoom: float = 1, dark: bool = False) -> None:
+    def resize(
+        self, width: int, height: int, *, zoom: float = 1, dark: bool = False, mobile: bool = False
+    ) -> None:
         """Set the size of the window in CSS pixels, and the zoom."""
         self._call(
             "Emulation.setDeviceMetricsOverride",
             width=int(width / zoom),
             height=int(height / zoom),
             deviceScaleFactor=zoom,
-            mobile=False,
+            mobile=mobile,
         )
         self._call(
             "Emulation.setEmulatedMedia",
@@ -264,6 +270,16 @@ class Browser:
     def remove_authenticator(self, authenticator: str) -> None:
         self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
         self._call("WebAuthn.disable")
+
+    def cookies(self, url: str) -> set[str]:
+        """Return the names of the cookies that a URL gets."""
+        return {each["name"] for each in self._call("Network.getCookies", urls=[url])["cookies"]}
+
+    def _attach(self, target: str) -> None:
+        answer = self._call("Target.attachToTarget", targetId=target, flatten=True)
+        self._target, self._session = target, answer["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self._call(f"{domain}.enable")
 
     def _if_complete(self, value: Any) -> Any:
         return value if value and self.run("document.readyState") == "complete" else None

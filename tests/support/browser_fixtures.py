@@ -51,6 +51,7 @@ def phone(second_tab) -> Iterator[Browser]:
     second_tab.be_on_a_phone()
     second_tab.complaints()
     yield second_tab
+    second_tab.without_script(False)
     second_tab.open("about:blank")
     assert [each for each in second_tab.complaints() if "status of 4" not in each] == []
 

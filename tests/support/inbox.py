@@ -58,7 +58,10 @@ class Post:
 
     def __init__(self, server: MailServer) -> None:
         self._server = server
-        server.mails.clear()
+        self.clear()
+
+    def clear(self) -> None:
+        self._server.mails.clear()
 
     def read(self, address: str, subject: str) -> "Mail":
         """Wait for a mail, and return the newest one with this subject."""

@@ -182,7 +182,7 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.shows("sign-in by code, waiting", "The link hasn’t been opened yet.")
     leave("spent_at = now()")
     page_client.visit(waits)
-    page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser.")
+    page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser")
     page_client.visit("/forgot-password")
     page_client.press("forgot-password", email=ALICE)
     leave()

@@ -142,10 +142,14 @@ def ends_of(target: str) -> tuple[str, str | None]:
 
 
 def entrance(target: str) -> Destination:
-    """Return where a browser without the code begins at the application to which a link leads."""
-    url = _destination(target).redirect_to if latchkey.redirects.is_own_page(target) else target
+    """Return where a browser without the code begins: at the application or our page that a link leads to."""
+    is_ours = latchkey.redirects.is_own_page(target)
+    asked = _destination(target) if is_ours else Destination(target)
+    if asked.next:
+        return Destination(next=asked.next)
+    url = asked.redirect_to
     is_site = not url or not is_web(url) or origin(url) == origin(latchkey.settings.site_login_url)
-    return Destination(None if is_site else url).or_site()
+    return Destination().or_site() if is_site else Destination(url, next="here")
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:

@@ -12,6 +12,7 @@ from auth.domain.sign_in.arrivals import Destination
 from auth.openid import consent, uris
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
+from auth.web.errors import ApiError
 from auth.web.html.page import chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
@@ -33,13 +34,19 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         return _decide()
     authorization_id = request.values.get("authorization_id", "")
     known = browser_sessions.resume(Level.AAL2)
-    asked = consent.find(latchkey.db, authorization_id)
     here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
     way_back = urlencode({"next": here})
+    if known and known.lacks_level:
+        return redirect_to_own(f"second-step?{way_back}")
+    try:
+        asked = consent.find(latchkey.db, authorization_id)
+    except ApiError:
+        website = known and consent.website_of(authorization_id)
+        if known is None or website is None:
+            raise
+        return _signed_in(f"/{here}", known, website, problem)
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
-    if known.lacks_level:
-        return redirect_to_own(f"second-step?{way_back}")
     missing = consent.obstacle(asked)
     if missing is None and problem is None:
         url, missing = consent.approve_in_browser(authorization_id)
@@ -56,9 +63,27 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         problem=problem,
         authorization_id=authorization_id,
         is_refused=missing == "access_denied",
-        account=known.email or known.phone or known.name,
+        account=_account(known),
         **_shown(asked),
     )
+
+
+def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: Problem | None) -> Response:
+    """Lead to the application in a browser that cannot continue the request: it is over, or another's."""
+    name, url = website
+    return page(
+        "signed_in.html",
+        here=here,
+        to=Destination(),
+        problem=problem,
+        account=_account(known),
+        application_name=name,
+        application_url=url,
+    )
+
+
+def _account(known: Any) -> str:
+    return known.email or known.phone or known.name or "…"
 
 
 def _decide() -> Response:
