@@ -18,12 +18,14 @@ def _hooks(context: Context) -> Failure | None:
     for name, hook in found.items():
         if problem := problem_of(hook, context.db, context.seconds_left):
             setting = f"AUTH_HOOK_{name.upper()}"
-            remedy = f"{setting} with the URL of a server that runs, and may be reached from here"
+            remedy = f"Start the server of {setting}, or set another that this machine can reach."
             if hook.function:
-                remedy = f"create and grant that function as docs/hooks.md shows, or {setting} with another"
+                remedy = (
+                    f"Create and grant that function as docs/hooks.md shows, or set {setting} to another."
+                )
             timed_out = problem == sockets.NO_ANSWER
             return Failure(
-                f"The hook {hook.name} can't be asked, and what it decides is refused: {problem}.",
+                f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}.",
                 remedy,
                 timed_out,
             )
@@ -53,4 +55,4 @@ def _connection_problem(hook: Hook, seconds: float) -> str | None:
         return sockets.why(error)
 
 
-CHECKS = [Check("hooks", "Hooks can be asked", _hooks)]
+CHECKS = [Check("hooks", "Hooks can be called", _hooks)]

@@ -11,10 +11,9 @@ import pytest
 
 from auth.delivery.attempts import LEASE
 from tests.support.commands import run_command, start_process
-from tests.support.http_target import HttpTarget
 from tests.support.outbox import Outbox
 from tests.support.processes import free_port, wait_until
-from tests.support.smtp_server import BadMailServer, Certificate, MailServer, TokenMailServer
+from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
 pytestmark = pytest.mark.selection
 
@@ -109,10 +108,6 @@ class TestDeliverCommand:
             assert running.text().splitlines()[: len(warnings) + 1] == [*warnings, DELIVERING]
 
 
-NOT_SENT = "Not sent to alice@example.com"
-REFUSED = "can't connect to the mail server: connection refused"
-
-
 class TestMailTestCommand:
     @pytest.fixture
     def mail_test(self, make_app):
@@ -134,25 +129,6 @@ class TestMailTestCommand:
             assert server.subjects[1] == f"latchkey-backup.service has failed on {socket.gethostname()}"
         assert database.count("outbox") == 0
 
-    def test_mail_test_names_the_step_that_failed_with_an_access_token(self, mail_test):
-        with TokenMailServer("good") as server, HttpTarget() as issuer:
-            settings = {
-                "AUTH_SMTP_URL": server.url(credentials="no-reply@"),
-                "AUTH_SMTP_TOKEN_URL": issuer.url,
-                "AUTH_SMTP_CLIENT_ID": "c1",
-                "AUTH_SMTP_CLIENT_SECRET": "s1",
-            }
-            issuer.status, issuer.body = 401, b'{"error": "invalid_client", "error_description": "No s1"}'
-            place = issuer.url.removeprefix("http://")
-            reason = f"can't get an access token from {place}: 401 Unauthorized: invalid_client: No …"
-            assert mail_test("alice@example.com", **settings) == (1, f"Error: {NOT_SENT}: {reason}\n")
-            issuer.status, issuer.body = 200, b'{"access_token": "bad"}'
-            reason = "can't sign in to the mail server: 535 5.7.3 Authentication unsuccessful"
-            assert mail_test("alice@example.com", **settings) == (1, f"Error: {NOT_SENT}: {reason}\n")
-            issuer.body = b'{"access_token": "good"}'
-            assert mail_test("alice@example.com", **settings)[0] == 0
-            assert [shown for _, shown in server.shown] == ["bad", "bad", "good"]
-
     def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):
         with MailServer() as server:
             assert mail_test("alice@example.com", "--all", AUTH_SMTP_URL=server.url())[0] == 0
@@ -166,26 +142,20 @@ class TestMailTestCommand:
             assert (refused[0], "xx is not one of de, en, es, fr, zh." in refused[1]) == (2, True)
         assert database.count("outbox") == 0
 
-    def test_mail_test_fails_when_the_mail_is_refused_or_the_address_is_invalid(self, mail_test):
-        with MailServer() as server:
-            server.replies["RCPT"] = "550 5.1.1 No such user"
-            line = f"Error: {NOT_SENT}: RCPT TO 550 5.1.1 No such user\n"
-            assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (1, line)
+    def test_mail_test_refuses_what_is_not_an_address(self, mail_test):
         status, output = mail_test("alice")
         assert (status, "must be an email address" in output) == (2, True)
 
-    @pytest.mark.parametrize(
-        ("changes", "reason"),
-        [
-            ({"AUTH_SMTP_URL": f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"}, f"{NOT_SENT}: {REFUSED}"),
-            (
-                {"AUTH_BASE_URL": "https://auth.example.com"},
-                "AUTH_SMTP_URL is not set: there is no mail server.",
-            ),
-        ],
-    )
-    def test_mail_test_fails_without_a_mail_server_and_prints_no_password(self, mail_test, changes, reason):
-        assert mail_test("alice@example.com", **changes) == (1, f"Error: {reason}\n")
+    def test_mail_test_prints_no_password(self, mail_test):
+        url = f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"
+        status, output = mail_test("alice@example.com", AUTH_SMTP_URL=url)
+        assert (status, "s3cret" in output) == (1, False)
+
+    def test_mail_test_fails_without_a_mail_server(self, mail_test):
+        problem = "There is no mail server, so nothing was sent."
+        remedy = "Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
+        status = mail_test("alice@example.com", AUTH_BASE_URL="https://auth.example.com")
+        assert status == (1, f"Error: {problem}\n  {remedy}\n")
 
     @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
     def test_mail_test_trusts_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):

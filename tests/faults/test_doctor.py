@@ -85,7 +85,7 @@ def test_full_disk_of_the_database_until_there_is_room(small_disk):
         found = results_of(settings)[1]["database-disk"]
         assert found["status"] == "failed"
         assert (
-            found["setting"] == "free space on the disk of Postgres' data directory; nothing needs a restart"
+            found["setting"] == "Free space on the disk of Postgres' data directory. Nothing needs a restart."
         )
         ballast.unlink()
         assert results_of(settings)[1]["database-disk"]["status"] == "ok"
@@ -109,7 +109,7 @@ def test_file_system_of_the_state_directory_that_is_read_only(small_disk, deploy
         assert found["status"] == "failed"
         assert (
             found["setting"]
-            == f"mount the file system of {directory} for writing, once it is checked (dmesg)"
+            == f"Find the error of the file system of {directory} (dmesg), then mount it for writing."
         )
         small_disk_as("rw,size=400m", small_disk)
         assert results_of(settings)[1]["disk"]["status"] == "ok"
@@ -125,7 +125,8 @@ def test_replica_in_place_of_the_primary(deployment):
         try:
             found = results_of(settings_of(deployment, DATABASE_URL=replica.url))[1]["database-version"]
             assert (
-                found["setting"] == "DATABASE_URL=…/database?target_session_attrs=read-write, with all hosts"
+                found["setting"]
+                == "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it."
             )
             both = url_of_both(replica, deployment.postgres)
             assert (

@@ -19,8 +19,9 @@ _ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
 }
 # What to do if a secret of `list_sealed_secrets` cannot be opened.
 _REMEDIES = {
-    "webhook": "give it a new secret in the console, or delete it",
-    "OpenID key": "latchkey keys rotate openid --now, and a minute later: latchkey keys remove {} --force",
+    "webhook": "Give the webhook a new secret in the console, or delete it.",
+    "OpenID key": "Run latchkey keys rotate openid --now and, a minute later: latchkey keys remove {}"
+    " --force",
 }
 
 

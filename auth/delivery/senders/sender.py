@@ -34,23 +34,27 @@ class Message:
         return one_line(text, self.link, self.token, self.code)
 
 
-class _Failure(Exception):
-    """`reason` is the whole reply, which may repeat secrets of the message. The text is its beginning."""
+class Failure(Exception):
+    """`reason` is the whole reply, which may repeat secrets of the message. The text is its beginning.
 
-    def __init__(self, reason: str) -> None:
+    `step` is that of SMTP: token, resolve, connect, tls, starttls, login, sender, recipient or data.
+    """
+
+    def __init__(self, reason: str, step: str = "") -> None:
         super().__init__(one_line(reason))
         self.reason = reason
+        self.step = step
 
 
-class Refused(_Failure):
+class Refused(Failure):
     """The server refuses this message permanently."""
 
 
-class TryLater(_Failure):
+class TryLater(Failure):
     """The message cannot be sent now; with `is_down`, no other can either. `seconds` is the Retry-After."""
 
-    def __init__(self, reason: str, *, seconds: float = 0.0, is_down: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, step: str = "", *, seconds: float = 0.0, is_down: bool = False) -> None:
+        super().__init__(reason, step)
         self.seconds = seconds
         self.is_down = is_down
 

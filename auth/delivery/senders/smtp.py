@@ -7,6 +7,7 @@ import email.policy
 import ipaddress
 import smtplib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ class SmtpSender(Sender):
         with Deadline(self.message_timeout):
             connection = self._reuse() or self._connect()
             try:
-                with _explained("lost the mail server", is_down=False):
+                with _explained("lost the mail server", connection, is_down=False):
                     reply = connection.deliver(self.mail_from.addr_spec, recipient, mail)
             except BaseException:
                 connection.close()
@@ -64,10 +65,11 @@ class SmtpSender(Sender):
 
     def check(self) -> None:
         """Connect, sign in, and ask whether the server accepts our sender. Raises `TryLater`."""
-        with Deadline(self.message_timeout), _explained("lost the mail server", is_down=True):
+        with Deadline(self.message_timeout):
             connection = self._connect()
             try:
-                connection.begin(self.mail_from.addr_spec)
+                with _explained("lost the mail server", connection, is_down=True):
+                    connection.begin(self.mail_from.addr_spec)
             finally:
                 connection.leave()
 
@@ -96,7 +98,7 @@ class SmtpSender(Sender):
             return self._open(self.tokens.get(refused=token))
 
     def _open(self, token: str) -> "_Connection":
-        with _explained("can't connect to the mail server", is_down=True):
+        with _explained("can't connect to the mail server", "connect", is_down=True):
             return _Connection(self.server, self.hostname, self.reply_timeout, token)
 
     def _reuse(self) -> "_Connection | None":
@@ -119,13 +121,14 @@ class _Connection(smtplib.SMTP):
 
     def __init__(self, server: SmtpServer, hostname: str, timeout: float, token: str = "") -> None:
         self._server = server
+        self.step = ""  # of the email in progress
         self.sent = 0
         self.idle_since = 0.0
         super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
         try:
             self._encrypt()
             if server.user:
-                with _explained("can't sign in to the mail server", is_down=True):
+                with _explained("can't sign in to the mail server", "login", is_down=True):
                     self._sign_in(token)
         except BaseException:
             self.close()
@@ -133,27 +136,31 @@ class _Connection(smtplib.SMTP):
 
     def begin(self, sender: str, options: Sequence[str] = ()) -> None:
         """Begin an email. Raises `TryLater` if the server does not accept our sender."""
+        self.step = "sender"
         code, reply = self.mail(sender, options)
         if code != 250:
-            raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+            raise TryLater(_said("MAIL FROM", code, reply), self.step, is_down=True)
 
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
         """Send an email and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
         options = []
         if not recipient.isascii():
             if not self.has_extn("smtputf8"):
-                raise Refused("the mail server has no SMTPUTF8, which a non-ASCII address needs")
+                problem = "the mail server has no SMTPUTF8, which a non-ASCII address needs"
+                raise Refused(problem, "recipient")
             options.append("smtputf8")
         self.begin(sender, options)
+        self.step = "recipient"
         code, reply = self.rcpt(recipient)
         if code not in (250, 251):
-            raise _refusal("RCPT TO", code, reply)
+            raise _refusal(self.step, "RCPT TO", code, reply)
+        self.step = "data"
         try:
             code, reply = self.data(mail.as_bytes())
         except smtplib.SMTPDataError as error:
-            raise _refusal("DATA", error.smtp_code, error.smtp_error) from None
+            raise _refusal(self.step, "DATA", error.smtp_code, error.smtp_error) from None
         if code != 250:
-            raise _refusal("DATA", code, reply)
+            raise _refusal(self.step, "DATA", code, reply)
         self.sent += 1
         return f"{code} {reply.decode(errors='replace')}"
 
@@ -188,16 +195,17 @@ class _Connection(smtplib.SMTP):
         self.ehlo_or_helo_if_needed()
         self.is_encrypted = server.implicit_tls
         if not self.is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
-            with _explained("STARTTLS fails", is_down=True):
+            with _explained("STARTTLS fails", "starttls", is_down=True):
                 code, reply = self.starttls(context=tls())
             if code != 220:
-                raise TryLater(_said("STARTTLS", code, reply), is_down=True)
+                raise TryLater(_said("STARTTLS", code, reply), "starttls", is_down=True)
             self.ehlo()
             self.is_encrypted = True
         if server.starttls == "required" and not self.is_encrypted:
             raise TryLater(
                 "the mail server offers no STARTTLS; if the network to it is yours alone, add ?starttls=never"
                 " to AUTH_SMTP_URL",
+                "starttls",
                 is_down=True,
             )
 
@@ -209,6 +217,7 @@ class _Connection(smtplib.SMTP):
             raise TryLater(
                 "the mail server offers no STARTTLS; to send the password without it, add"
                 " ?starttls=never to AUTH_SMTP_URL",
+                "starttls",
                 is_down=True,
             )
         shown = f"user={server.user}\1auth=Bearer {token}\1\1"
@@ -219,23 +228,22 @@ class _Connection(smtplib.SMTP):
                 # The server may say more of a failure first, and refuses after an empty line.
                 self.auth("XOAUTH2", lambda challenge=None: shown if challenge is None else "")
             else:
-                raise TryLater("the mail server offers no XOAUTH2", is_down=True)
+                raise TryLater("the mail server offers no XOAUTH2", "login", is_down=True)
         except smtplib.SMTPAuthenticationError as error:
             secrets = token or server.password, base64.b64encode(shown.encode()).decode()
             reply = one_line(_said("", error.smtp_code, error.smtp_error), *secrets)
             kind = _TokenRefused if token and error.smtp_code == 535 else TryLater
-            raise kind(f"can't sign in to the mail server: {reply}", is_down=True) from None
+            raise kind(f"can't sign in to the mail server: {reply}", "login", is_down=True) from None
         except binascii.Error:
-            raise TryLater(
-                "can't sign in to the mail server: its challenge is malformed", is_down=True
-            ) from None
+            problem = "can't sign in to the mail server: its challenge is malformed"
+            raise TryLater(problem, "login", is_down=True) from None
 
 
 def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
     """Return an email (RFC 5322). Raises `Refused` for a recipient that is not an address."""
     local, _, domain = recipient.rpartition("@")
     if not local or not domain or not recipient.isprintable() or " " in recipient:
-        raise Refused("the recipient is not an email address")
+        raise Refused("the recipient is not an email address", "recipient")
     mail = EmailMessage(policy=_POLICY if recipient.isascii() else _INTERNATIONAL_POLICY)
     mail["From"] = mail_from
     mail["To"] = Address(username=local, domain=domain)
@@ -260,7 +268,8 @@ def hostname_for(host: str) -> str:
 
 
 @contextlib.contextmanager
-def _explained(problem: str, *, is_down: bool) -> Iterator[None]:
+def _explained(problem: str, at: "_Connection | str", *, is_down: bool) -> Iterator[None]:
+    """Raise errors as `TryLater`, at a step, or at the one that a connection has reached."""
     deadline = Deadline.current.get()
     try:
         yield
@@ -273,14 +282,18 @@ def _explained(problem: str, *, is_down: bool) -> Iterator[None]:
             reason = str(error)
         else:
             reason = why(error)
-        raise TryLater(f"{problem}: {reason}", is_down=is_down) from error
+        step = at if isinstance(at, str) else at.step
+        if step == "connect":
+            kinds = {socket.gaierror: "resolve", ssl.SSLError: "tls"}
+            step = next((name for kind, name in kinds.items() if isinstance(error, kind)), step)
+        raise TryLater(f"{problem}: {reason}", step, is_down=is_down) from error
 
 
-def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
+def _refusal(step: str, stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
     reason = _said(stage, code, reply)
     if code >= 500 and code not in _ABOUT_CLIENT:
-        return Refused(reason)
-    return TryLater(reason, is_down=code in _ABOUT_CLIENT)
+        return Refused(reason, step)
+    return TryLater(reason, step, is_down=code in _ABOUT_CLIENT)
 
 
 def _said(stage: str, code: int, reply: bytes | str) -> str:

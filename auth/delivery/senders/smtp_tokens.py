@@ -80,7 +80,8 @@ class SmtpTokens:
 
     def _failure(self, reason: str, seconds: float = 0.0) -> TryLater:
         place = urlsplit(self.url).netloc
-        return TryLater(f"can't get an access token from {place}: {reason}", seconds=seconds, is_down=True)
+        text = f"can't get an access token from {place}: {reason}"
+        return TryLater(text, "token", seconds=seconds, is_down=True)
 
     def _assertion(self) -> dict[str, str]:
         """Return the proof of `private_key_jwt` (RFC 7523, section 2.2). Raises `ValueError`."""

@@ -8,7 +8,10 @@ from auth.cli.commands import Unusable, json_option, load_service_settings, load
 from auth.core import addresses
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import ConsoleSender, Message, Refused, TryLater
+from auth.delivery.senders.sender import ConsoleSender, Failure, Message
+from auth.operator.doctor import mail_steps
+
+_SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
 
 
 @click.command("mail-test", short_help="Send a test email and print the server's reply.")
@@ -20,6 +23,9 @@ from auth.delivery.senders.sender import ConsoleSender, Message, Refused, TryLat
 def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
     """Send a test email to ADDRESS directly, not through the outbox, and print the mail server's reply.
 
+    On failure, names the step (token, resolve, connect, tls, starttls, login, sender, recipient, data), the
+    reply, and what mends it.
+
     \b
     Example: latchkey mail-test ops@example.com
     """
@@ -29,7 +35,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     settings = load(missing_secrets="ignore")
     sender = channels.senders(settings).get("email")
     if sender is None:
-        raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
+        raise click.ClickException(f"There is no mail server, so nothing was sent.\n{_SET_IT}")
     text = f"This email shows that {settings.site_url} can send email.\n\nYou don't need to do anything.\n"
     subject = f"Test email from {settings.site_url}"
     if unit:
@@ -43,10 +49,13 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     try:
         for message in samples:
             response = sender.send(address, message)
-    except (Refused, TryLater) as error:
-        raise click.ClickException(f"Not sent to {address}: {error}") from None
+    except Failure as error:
+        step = f" (failed step: {error.step})" if error.step else ""
+        remedy = mail_steps.remedy(error, by_token=bool(settings.smtp_token_url))
+        problem = f"Not sent to {address}{step}: {str(error).rstrip('.')}."
+        raise click.ClickException(f"{problem}\n  {remedy}") from None
     finally:
         sender.close()
     if isinstance(sender, ConsoleSender) and settings.smtp_url is None:
-        raise Unusable("The email was printed, not sent: AUTH_SMTP_URL is not set.")
+        raise Unusable(f"There is no mail server, so the email was printed, not sent.\n{_SET_IT}")
     show({"to": address, "response": response}, as_json, f"Sent to {address}: {response}")

@@ -32,11 +32,11 @@ def _answers(context: Context) -> Failure | None:
     try:
         queries.ping(context.db)
     except NotRunningError as error:
-        return Failure(str(error), "systemctl start latchkey, once nothing else fails here")
+        return Failure(str(error), "Mend what else fails here, then run: systemctl start latchkey")
     except psycopg2.Error as error:
         return Failure(
-            f"The database cannot be used: {reason(error)}",
-            "DATABASE_URL=postgresql://user:password@host/database, or start that Postgres",
+            f"The service cannot use the database, so all requests fail: {reason(error)}",
+            "Start that Postgres, or correct the setting: DATABASE_URL=postgresql://user:password@host/database",
             timed_out=isinstance(error, NotInTime),
         )
     return None
@@ -61,8 +61,8 @@ def _locks(context: Context) -> Failure | None:
     statements = "1 statement" if first.waiting == 1 else f"{first.waiting} statements"
     waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
     return Failure(
-        printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock are 503."),
-        f"{first.remedy};  in psql, as {first.role} or a superuser",
+        printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock fail."),
+        f"As {first.role} or a superuser, run in psql: {first.remedy}",
     )
 
 
@@ -71,8 +71,8 @@ def _room(context: Context) -> Failure | None:
         queries.write_to_disk(context.db)
     except DiskFull as error:
         return Failure(
-            f"The disk of the database is full, so sign-ins and changes are refused: {reason(error)}",
-            "free space on the disk of Postgres' data directory; nothing needs a restart",
+            f"The disk of the database is full, so sign-ins and changes fail: {reason(error)}",
+            "Free space on the disk of Postgres' data directory. Nothing needs a restart.",
         )
     return None
 
@@ -81,13 +81,13 @@ def _version(context: Context) -> Failure | None:
     server = queries.select_server(context.db)
     if server.encoding != "UTF8":
         return Failure(
-            f"The database's encoding is {server.encoding}.",
-            "DATABASE_URL of a database created with ENCODING 'UTF8'",
+            f"The database's encoding is {server.encoding}, which cannot store all names and texts.",
+            "Create a database with ENCODING 'UTF8', and set DATABASE_URL to it.",
         )
     if server.is_read_only:
         return Failure(
-            "The database is read-only: a replica, or a primary that was demoted.",
-            "DATABASE_URL=…/database?target_session_attrs=read-write, with all hosts",
+            "The database is read-only, as replicas and demoted primaries are: sign-ins and changes fail.",
+            "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.",
         )
     return None
 
@@ -99,20 +99,20 @@ def _schema(context: Context) -> Failure | None:
         row = None
     except InsufficientPrivilege:
         return Failure(
-            "The role of DATABASE_URL has no rights to the tables, so that all requests fail.",
-            "latchkey migrate, with the URL of their owner in AUTH_DATABASE_OWNER_URL",
+            "The role of DATABASE_URL has no rights on the tables, so all requests fail.",
+            "Set AUTH_DATABASE_OWNER_URL to the URL of the tables' owner, then run: latchkey migrate",
         )
     if row is None:
-        return Failure("The database has no schema yet.", "latchkey migrate")
+        return Failure("The database has no schema: no service has used it yet.", "Run: latchkey migrate")
     if row.version < schema.NEWEST:
         return Failure(
             f"The schema has version {row.version}, but this release needs {schema.NEWEST}.",
-            "latchkey migrate, or a restart of the service",
+            "Restart the service, or run: latchkey migrate",
         )
     if row.usable_from > schema.NEWEST:
         return Failure(
             f"The schema has version {row.version}, but this release supports at most {schema.NEWEST}.",
-            "install the release that upgraded the database on this machine too",
+            "Install the release that upgraded the database on this machine too.",
         )
     return None
 
@@ -123,12 +123,16 @@ def _role(context: Context) -> Failure | None:
         return Note(
             f"Requests run as {role.name}, which owns the tables: an injected statement could change them,"
             " and rewrite the audit log.",
-            "AUTH_DATABASE_OWNER_URL=the DATABASE_URL so far, and DATABASE_URL with another role, which the"
-            " next start makes, or you do:"
+            "Set AUTH_DATABASE_OWNER_URL to what DATABASE_URL is now, and DATABASE_URL to the same"
+            " database with another role. The next start creates that role, or you do:"
             f" CREATE ROLE latchkey_requests LOGIN ROLE {role.name} PASSWORD '…'",
         )
     if role.may_create:
-        return Note(f"Requests run as {role.name}, which may create tables and functions.", role.remedy)
+        return Note(
+            f"Requests run as {role.name}, which may create tables and functions: so could an injected"
+            " statement.",
+            f"As the owner of the schema or a superuser, run in psql: {role.remedy}",
+        )
     return None
 
 
@@ -139,7 +143,9 @@ def _pooler(context: Context) -> Failure | None:
     if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
-        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.", "AUTH_DB_PREPARE=false"
+        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer, where prepared statements"
+        " fail.",
+        "Set AUTH_DB_PREPARE=false.",
     )
 
 
@@ -152,8 +158,9 @@ def _connections(context: Context) -> Failure | None:
         return None
     workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
     return Failure(
-        f"This node may open {needed} connections, but Postgres allows {available}.",
-        f"AUTH_WORKERS={workers}, or max_connections of Postgres",
+        f"This node may open {needed} connections, but Postgres allows {available}: under load, requests"
+        " wait.",
+        f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
     )
 
 
@@ -172,11 +179,12 @@ def _clock(context: Context) -> Failure | None:
         if abs(difference) > GREATEST_CLOCK_DIFFERENCE:
             direction = "ahead of" if difference > 0 else "behind"
             return Failure(
-                f"This machine's clock is {abs(difference):.0f} s {direction} {name}.",
-                "timedatectl set-ntp true, on both machines",
+                f"This machine's clock is {abs(difference):.0f} s {direction} {name}: tokens can seem"
+                " expired, or not yet valid.",
+                "On both machines, run: timedatectl set-ntp true",
             )
     if not is_checked:
-        raise NotChecked("no other machine tells the time: not Postgres, nor AUTH_SITE_URL")
+        raise NotChecked("neither Postgres nor AUTH_SITE_URL is on another machine")
     return None
 
 
@@ -199,7 +207,7 @@ def _encryption(context: Context) -> Failure | None:
     found = context.settings.open_connections
     if not found:
         return None
-    remedy = "the parameter that is named; or --skip encryption, if the network is yours alone"
+    remedy = "Set the named parameter. If only you use that network, run: latchkey doctor --skip encryption"
     return Failure(" ".join(found), remedy)
 
 
@@ -208,8 +216,8 @@ def _redis(context: Context) -> Failure | None:
     if start_checks.redis_problem(context.settings, context.seconds_left) is None:
         return None
     return Failure(
-        "Redis does not respond: requests are not limited.",
-        "AUTH_RATE_LIMIT_STORAGE=postgresql, until that Redis responds",
+        "Redis does not respond, so no rate limits apply.",
+        "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=postgresql.",
         timed_out=time.monotonic() - began > _REFUSED_WITHIN,
     )
 
@@ -217,7 +225,9 @@ def _redis(context: Context) -> Failure | None:
 def _administrators(context: Context) -> Failure | None:
     if queries.select_administrators(context.db).total:
         return None
-    return Failure("There is no administrator.", "latchkey create-admin EMAIL")
+    return Failure(
+        "There is no administrator, so the console admits no user.", "Run: latchkey create-admin EMAIL"
+    )
 
 
 CHECKS = (

@@ -10,10 +10,10 @@ def _running(context: Context) -> Failure | None:
     if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
         return None
     since = f"for {span(last.seconds_ago)}" if last else "yet"
-    remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
+    remedy = "Set AUTH_DELIVER=true, or run: latchkey deliver"
     if context.settings.deliver:
-        remedy = "systemctl restart latchkey; see its log"
-    return Failure(f"No delivery process has run {since}: no messages are sent.", remedy)
+        remedy = "Mend what journalctl -u latchkey says of it, then run: systemctl restart latchkey"
+    return Failure(f"No delivery process has run {since}, so no messages are sent.", remedy)
 
 
 def _waiting(context: Context) -> Failure | None:
@@ -23,7 +23,7 @@ def _waiting(context: Context) -> Failure | None:
     reason = f": {late.reason}" if late.reason else ""
     return Failure(
         f"{late.total:,} messages are waiting to be sent, the oldest for {span(late.oldest or 0)}{reason}.",
-        "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
+        "For SMS, correct AUTH_SMS_PROVIDER. For email, find the cause by: latchkey mail-test ADDRESS",
     )
 
 
@@ -34,7 +34,8 @@ def _failed(context: Context) -> Failure | None:
     reason = f", most often: {day.reason}" if day.reason else ""
     return Failure(
         f"{day.failed:,} of {day.total:,} messages in the last day were not sent{reason}.",
-        "AUTH_MAIL_FROM and AUTH_SMTP_URL that the recipients' servers accept",
+        "Use a sender (AUTH_MAIL_FROM) and a mail server (AUTH_SMTP_URL) that the recipients' servers"
+        " accept.",
     )
 
 
@@ -47,8 +48,9 @@ def _totals(context: Context) -> Failure | None:
         limit, setting = totals[total.name], f"AUTH_RATE_LIMIT_{total.name.upper()}_TOTAL"
         if total.count * 4 >= limit.amount * 3:
             return Failure(
-                f"{total.count:,} of {limit.amount:,} messages that {setting} allows have been asked for.",
-                f"{setting}, if your own users asked for them; docs/security.md says what strangers can do",
+                f"{total.count:,} of {limit.amount:,} messages that {setting} allows have been requested."
+                " Beyond it, messages are held back.",
+                f"If your own users requested them, raise {setting}. Otherwise, see docs/security.md.",
             )
     return None
 
@@ -58,13 +60,13 @@ def _webhooks(context: Context) -> Failure | None:
     if not failing:
         return None
     first = failing[0]
-    state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "is failing"
-    days = f", since {first.days} days ago" if first.days and not first.disabled_reason else ""
-    others = f" {len(failing) - 1} more need attention." if len(failing) > 1 else ""
-    remedy = f"latchkey webhooks test {first.id}"
+    state = f"has failed for {first.days} days" if first.days else "fails"
+    remedy = f"Run: latchkey webhooks test {first.id}"
     if first.disabled_reason:
-        remedy = f"latchkey webhooks enable {first.id}, once it works"
-    return Failure(f"The webhook {first.id} at {first.origin} {state}{days}.{others}", remedy)
+        state = f"was disabled ({first.disabled_reason}), so its events wait"
+        remedy = f"Mend its server, then run: latchkey webhooks enable {first.id}"
+    others = f" Others that fail: {len(failing) - 1}." if len(failing) > 1 else ""
+    return Failure(f"The webhook {first.id} at {first.origin} {state}.{others}", remedy)
 
 
 def _backup(context: Context) -> Failure | None:
@@ -75,7 +77,9 @@ def _backup(context: Context) -> Failure | None:
         return None
     sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
     return Failure(
-        sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if you back up another way"
+        sentence,
+        "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip"
+        " backup",
     )
 
 

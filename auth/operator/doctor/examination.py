@@ -137,12 +137,12 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
     problem = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
-    remedy = f"--skip {check.name}"
+    remedy = f"Report this error to the maintainers. Until it is mended: latchkey doctor --skip {check.name}"
     if timed_out:
         problem = (
             reason(outcome) if isinstance(outcome, psycopg2.Error) else f"no answer within {SECONDS:.0f} s"
         )
-        remedy = "wait until the network, DNS, the disk and Postgres respond, and run this again"
+        remedy = "Wait until the network, DNS, the disk and Postgres respond, then run this again."
     return Result(
         check.name, "failed", f"{check.title}: could not be checked, {problem.rstrip('.')}.", remedy
     )

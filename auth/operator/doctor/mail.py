@@ -9,27 +9,7 @@ from auth.core.net.sockets import NO_ANSWER
 from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
-
-_REMEDY_OF_PASSWORDS = (
-    "AUTH_SMTP_URL=smtp://user:password@host:587 with the right user and password, percent-encoded"
-)
-_REMEDY_OF_TOKENS = (
-    "the mailbox's permission for the application, such as SMTP.SendAsApp; see docs/messages.md"
-)
-# By what the failure says; the first that fits.
-_REMEDIES = {
-    "can't get an access token": "AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE; see"
-    " docs/messages.md",
-    "MAIL FROM": "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from",
-    "mismatch": "AUTH_SMTP_URL with the host name that the server's certificate has",
-    "certificate has expired": "a new certificate on the mail server",
-    "certificate": "SSL_CERT_FILE=/path/to/the-authority.pem in the service's environment, which signed the"
-    " server's certificate; or one of a public authority on the server",
-    "TLS:": "AUTH_SMTP_URL=smtp://… for a port without TLS or with STARTTLS, smtps://… for one with TLS",
-    "STARTTLS": "AUTH_SMTP_URL=smtps://user:password@host:465, or with the port that offers STARTTLS",
-    **dict.fromkeys(("can't sign in", "535", "534", "530", "authentication"), _REMEDY_OF_PASSWORDS),
-    "": "AUTH_SMTP_URL with the host and port of the server, and a network that leads there",
-}
+from auth.operator.doctor import mail_steps
 
 
 def _server(context: Context) -> Failure | None:
@@ -42,18 +22,19 @@ def _server(context: Context) -> Failure | None:
         if settings.is_local:
             raise NotChecked("emails are printed")
         return Failure(
-            "There is no mail server: no emails are sent.", "AUTH_SMTP_URL=smtp://user:password@host:587"
+            "There is no mail server, so no emails are sent.",
+            "Set the server: AUTH_SMTP_URL=smtp://user:password@host:587",
         )
     timeouts = dict.fromkeys(("reply_timeout", "message_timeout"), context.seconds_left)
     sender = channels.mail_server(settings, **timeouts)
     try:
         sender.check()
     except TryLater as error:
-        said = str(error)
-        remedies = _REMEDIES | ({"can't sign in": _REMEDY_OF_TOKENS} if sender.tokens else {})
-        remedy = next(remedy for sign, remedy in remedies.items() if sign in said)
+        said, remedy = str(error), mail_steps.remedy(error, by_token=sender.tokens is not None)
         timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
-        return Failure(f"The mail server cannot be used, so emails wait: {said}.", remedy, timed_out)
+        return Failure(
+            f"The mail server cannot be used, so emails wait: {said.rstrip('.')}.", remedy, timed_out
+        )
     return None
 
 
@@ -66,8 +47,8 @@ def _sender(context: Context) -> Failure | None:
     domain = urls.mail_address(settings.mail_from).domain
     if is_loopback(domain) or "." not in domain:
         return Failure(
-            f"Emails come from {domain}: other servers refuse them.",
-            "AUTH_MAIL_FROM=Example <no-reply@example.com>",
+            f"Emails come from {domain}, so other servers refuse them.",
+            "Set AUTH_MAIL_FROM to an address in a domain of yours, such as Example <no-reply@example.com>.",
         )
     missing = []
     if not _declares(context.resolver, domain, "v=spf1"):
@@ -81,7 +62,8 @@ def _sender(context: Context) -> Failure | None:
     if not missing:
         return None
     return Failure(
-        f"The domain {domain} does not declare who may send its email.", f"DNS: {'; '.join(missing)}"
+        f"DNS does not say which servers send the emails of {domain}, so other servers may refuse them.",
+        f"Add to DNS: {'; '.join(missing)}",
     )
 
 
@@ -114,8 +96,8 @@ def _sms(context: Context) -> Failure | None:
         raise NotChecked("phones are not used")
     if settings.offers_phone:
         return None
-    remedy = "AUTH_SMS_PROVIDER=twilio or none, or AUTH_HOOK_SEND_SMS"
-    return Failure("There is no SMS provider: phone sign-ins are refused.", remedy)
+    remedy = "Set AUTH_SMS_PROVIDER to twilio or none, or set AUTH_HOOK_SEND_SMS."
+    return Failure("There is no SMS provider, so sign-ins by phone are refused.", remedy)
 
 
 CHECKS = (

@@ -21,25 +21,25 @@ _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
 # By what GET /health says; the first that fits.
 _HEALTH_REMEDIES = {
-    "hash": "systemctl restart latchkey; see docs/monitoring.md",
-    "delivery": "mend what journalctl -u latchkey says of the delivery process, which starts again by itself",
+    "hash": "See docs/monitoring.md, and run: systemctl restart latchkey",
+    "delivery": "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
     **dict.fromkeys(
-        ("nothing can be written", "wait for a lock"), "mend what the other ✗ say; nothing needs a restart"
+        ("nothing can be written", "wait for a lock"), "Mend what the other ✗ say. Nothing needs a restart."
     ),
-    "": "journalctl -u latchkey; systemctl restart latchkey, if nothing else fails here",
+    "": "Mend what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
 }
 
 
 def _public_url(context: Context) -> Failure | None:
     """Raises `NotRunningError`, because a proxy would answer for a service that does not run."""
     base_url = context.settings.base_url
-    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, the proxy or the service"
+    remedy = f"If {base_url} is the public URL, mend DNS, the proxy or the service; else set AUTH_BASE_URL."
     if not running.is_serving(context.settings.state_dir):
-        remedy = "systemctl start latchkey, which does not run with this state directory"
+        remedy = "Start the service, which does not run with this state directory: systemctl start latchkey"
     if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
         return Failure(
             f"{base_url} is not https: passwords and tokens can be read in transit.",
-            f"AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
+            f"Serve it by https, and set: AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
         )
     context.settings.find_database()
     try:
@@ -51,7 +51,7 @@ def _public_url(context: Context) -> Failure | None:
         reason = why(error)
         return Failure(f"{base_url} cannot be reached from here: {reason}.", remedy, reason == NO_ANSWER)
     if not isinstance(body, dict) or body.get("service") != "latchkey":
-        return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
+        return Failure(f"{base_url}/health returns {response.status_code}, but not from Latchkey.", remedy)
     if response.status_code != requests.codes.ok or body.get("status") == "degraded":
         problem = " ".join(str(body.get("msg", "no reason given")).split())
         remedy = next(remedy for sign, remedy in _HEALTH_REMEDIES.items() if sign in problem)
@@ -59,7 +59,7 @@ def _public_url(context: Context) -> Failure | None:
     if body.get("version") != auth.__version__:
         return Failure(
             f"{base_url} runs version {body.get('version')}, but this command is {auth.__version__}.",
-            "systemctl restart latchkey",
+            "Run: systemctl restart latchkey",
         )
     return None
 
@@ -76,8 +76,9 @@ def _certificate(context: Context) -> Failure | None:
                 certificate = connection.getpeercert() or {}
     except ssl.SSLError as error:
         return Failure(
-            f"The certificate of {host} is not valid: {why(error).removeprefix('TLS: ')}.",
-            f"a certificate for {host}, such as: certbot certonly --webroot -d {host}",
+            f"Browsers and applications refuse the certificate of {host}:"
+            f" {why(error).removeprefix('TLS: ')}.",
+            f"Get a certificate for {host}, for example by: certbot certonly --webroot -d {host}",
         )
     except OSError:
         raise NotChecked("the public URL cannot be reached") from None
@@ -85,7 +86,9 @@ def _certificate(context: Context) -> Failure | None:
     days = int((ends_at - time.time()) // 86_400)
     if days >= _LEAST_DAYS:
         return None
-    return Failure(f"The certificate of {host} expires in {days} days.", "certbot renew")
+    return Failure(
+        f"The certificate of {host} expires in {days} days.", "Renew it, for example by: certbot renew"
+    )
 
 
 def _proxies(context: Context) -> Failure | None:
@@ -103,7 +106,7 @@ def _proxies(context: Context) -> Failure | None:
     if row is None or row.seen is None:
         return Failure(
             f"{settings.base_url} leads to a service with another database.",
-            "AUTH_BASE_URL of this service, or DATABASE_URL of that one",
+            "Set AUTH_BASE_URL to the URL of this service, or DATABASE_URL to the database of that one.",
         )
     return _judge(settings, row.seen["forwarded_for"], row.seen["scheme"])
 
@@ -116,23 +119,24 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     if hops != trusted:
         seen = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
         effect = (
-            "clients can choose the address that they are limited by"
+            "clients can forge the address that limits count"
             if trusted > hops
             else "all clients share one limit"
         )
         return Failure(
             f"Behind {settings.base_url}, {seen} X-Forwarded-For, but the service trusts {trusted}:"
             f" {effect}.",
-            f"AUTH_TRUSTED_PROXIES={hops}",
+            f"Set AUTH_TRUSTED_PROXIES={hops}.",
         )
     if is_https and not hops:
         return Failure(
-            "The proxy that speaks https does not send X-Forwarded-For: all clients share one limit.",
-            "X-Forwarded-For and X-Forwarded-Proto in the proxy, and AUTH_TRUSTED_PROXIES=1",
+            "The proxy that terminates TLS does not send X-Forwarded-For, so all clients share one limit.",
+            "Have the proxy send X-Forwarded-For and X-Forwarded-Proto, and set AUTH_TRUSTED_PROXIES=1.",
         )
     if is_https and scheme != "https":
         return Failure(
-            "The proxy does not send X-Forwarded-Proto: https.", "X-Forwarded-Proto: https in the proxy"
+            "The proxy does not send X-Forwarded-Proto, so the service takes requests by https for http.",
+            "Have the proxy send the header: X-Forwarded-Proto: https",
         )
     return None
 
@@ -142,7 +146,7 @@ def _discovery(context: Context) -> Failure | None:
     if not settings.oauth_server or not queries.count_clients(context.db).total:
         raise NotChecked("no application signs users in here")
     url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
-    remedy = f"a proxy that leads {url} to this service, or AUTH_JWT_ISSUER={settings.base_url}"
+    remedy = f"Have the proxy lead {url} to this service, or set: AUTH_JWT_ISSUER={settings.base_url}"
     try:
         response = fetch(context, url)
         body = response.json()
@@ -152,7 +156,11 @@ def _discovery(context: Context) -> Failure | None:
         reason = why(error)
         return Failure(f"Applications cannot reach {url}: {reason}.", remedy, reason == NO_ANSWER)
     if not isinstance(body, dict) or "issuer" not in body:
-        return Failure(f"{url} returns {response.status_code}, not the provider's metadata.", remedy)
+        return Failure(
+            f"{url} returns {response.status_code}, not the provider's metadata: no application can sign"
+            " users in.",
+            remedy,
+        )
     if body["issuer"] != settings.jwt_issuer:
         return Failure(f"{url} names another issuer, so applications refuse it.", remedy)
     return None
@@ -164,17 +172,18 @@ def _redirects(context: Context) -> Failure | None:
     if not settings.is_local and is_loopback(site.hostname or ""):
         return Failure(
             f"Links lead to {settings.site_url}, which is each user's own machine.",
-            "AUTH_SITE_URL=https://app.example.com, the URL of your application",
+            "Set AUTH_SITE_URL to the URL of your application, such as https://app.example.com.",
         )
     if not settings.is_local and site.scheme == "http":
         return Failure(
-            f"Links send tokens to {settings.site_url} without TLS.", f"AUTH_SITE_URL=https://{site.netloc}"
+            f"Links send tokens to {settings.site_url} without TLS, so the network can read them.",
+            f"Serve your application by https, and set: AUTH_SITE_URL=https://{site.netloc}",
         )
     if site[:2] != base[:2] and not settings.redirect_allow_list:
         return Failure(
-            f"AUTH_REDIRECT_ALLOW_LIST is empty: links ignore redirect_to and lead to"
+            f"AUTH_REDIRECT_ALLOW_LIST is empty, so links ignore redirect_to and lead to"
             f" {site.scheme}://{site.netloc}.",
-            f"AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**, plus any other applications",
+            f"List your applications: AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**",
         )
     unsafe = [
         pattern
@@ -183,8 +192,8 @@ def _redirects(context: Context) -> Failure | None:
     ]
     if unsafe and not settings.is_local:
         return Failure(
-            f"Links may send tokens to {unsafe[0]} without TLS.",
-            f"AUTH_REDIRECT_ALLOW_LIST with https://{unsafe[0].removeprefix('http://')}",
+            f"Links may send tokens to {unsafe[0]} without TLS, so the network can read them.",
+            f"In AUTH_REDIRECT_ALLOW_LIST, replace it by: https://{unsafe[0].removeprefix('http://')}",
         )
     return None
 
@@ -194,9 +203,14 @@ def _test_settings(context: Context) -> Failure | None:
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     if not settings.rate_limits_enabled:
-        return Failure("Rate limits are off: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
+        return Failure(
+            "Rate limits are off, so passwords can be guessed.", "Set AUTH_RATE_LIMITS_ENABLED=true."
+        )
     if settings.rate_limit_storage.startswith("memory:"):
-        return Failure("Each worker counts requests separately.", "AUTH_RATE_LIMIT_STORAGE=postgresql")
+        return Failure(
+            "Each worker counts requests on its own, so clients get each limit several times.",
+            "Set AUTH_RATE_LIMIT_STORAGE=postgresql.",
+        )
     return None
 
 

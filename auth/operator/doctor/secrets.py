@@ -30,9 +30,9 @@ def _fit(context: Context) -> Failure | None:
     except OtherKeys as error:
         names = ", ".join(map(name_of, error.fields))
         return Failure(
-            f"{names}: not the keys that this database was last used with. This node does not start, and the"
+            f"This database was last used with other keys in {names}. This node does not start, and the"
             " others refuse its tokens.",
-            "; ".join(_remedy_of_key(context, field) for field in error.fields),
+            " ".join(_remedy_of_key(context, field) for field in error.fields),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
@@ -40,8 +40,8 @@ def _fit(context: Context) -> Failure | None:
 
 def _remedy_of_key(context: Context, field: str) -> str:
     if path := context.settings.key_files.get(field):
-        return f"copy {path} from another node, or restore it from a backup"
-    return f"{name_of(field)}=… as on the other nodes, or as in a backup"
+        return f"Copy {path} from another node, or restore it from a backup."
+    return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
 
 
 def _ages(context: Context) -> Failure | None:
@@ -49,16 +49,17 @@ def _ages(context: Context) -> Failure | None:
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
-    return Failure(f"{keys[0].upper()}{keys[1:]}.", _remedy_of_age(context, _KINDS[old[0].setting]))
+    sentence = f"{keys[0].upper()}{keys[1:]}: replace keys after {OLDEST_KEY} days at the latest."
+    return Failure(sentence, _remedy_of_age(context, _KINDS[old[0].setting]))
 
 
 def _remedy_of_age(context: Context, kind: str) -> str:
     # A rotation puts the new key first.
     newest, *others = rotation.known_keys(context.db, context.settings, kind)
     if not others:
-        return f"latchkey keys rotate {kind}, and later latchkey keys remove ID"
-    waits = f" after {format_time(newest.active_from)}" if newest.waits else ""
-    return f"latchkey keys remove {others[-1].id}{waits}"
+        return f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
+    moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
+    return f"Run {moment}: latchkey keys remove {others[-1].id}"
 
 
 def _modes(context: Context) -> Failure | None:
@@ -72,14 +73,14 @@ def _modes(context: Context) -> Failure | None:
         if mode & ~allowed[path]:
             return Failure(
                 f"Other users of this machine have access to {path} (mode {mode:o}).",
-                f"chmod {allowed[path]:o} {path}",
+                f"Run: chmod {allowed[path]:o} {path}",
             )
     return None
 
 
 def _disk(context: Context) -> Failure | None:
     directory = context.settings.state_dir
-    remedy = f"AUTH_STATE_DIR={directory} on a larger disk, or a larger quota"
+    remedy = f"Free space on the disk of {directory}, or raise its quota."
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"\0" * _WRITTEN)
@@ -90,9 +91,9 @@ def _disk(context: Context) -> Failure | None:
         raise NotChecked("there is no state directory") from None
     except OSError as error:
         if error.errno == errno.EROFS:
-            remedy = f"mount the file system of {directory} for writing, once it is checked (dmesg)"
+            remedy = f"Find the error of the file system of {directory} (dmesg), then mount it for writing."
         elif error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            remedy = f"run this as the user of the service, who must own {directory}"
+            remedy = f"Run this as the user of the service, which must own {directory}."
         return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
     free = room.f_bavail * room.f_frsize
     if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
@@ -106,7 +107,7 @@ def _start(context: Context) -> Failure | None:
         return None
     return Failure(
         f"The last start failed: {problem.rstrip('.')}.",
-        "mend that first; journalctl -u latchkey has the whole log",
+        "Mend that, then start the service. For the whole log, run: journalctl -u latchkey",
     )
 
 

@@ -2,13 +2,13 @@
 
 import dataclasses
 import os
-import re
 
 import pytest
 
 from auth.core.keys import fingerprints
 from auth.operator.doctor import examination
 from auth.operator.doctor.examination import CHECKS, examine
+from tests.support import sentences
 
 
 @pytest.fixture
@@ -46,7 +46,8 @@ def look(healthy):
         if result.status == "skipped":
             return result.text.partition(": not checked, ")[2]
         assert result.status in ("failed", "note"), result
-        assert re.fullmatch(r"[^\n]{10,}[.?]", result.text), result
+        assert sentences.problem(result.text) is None, result
+        assert sentences.problem_of_remedy(result.setting) is None, result
         return result.setting
 
     return look

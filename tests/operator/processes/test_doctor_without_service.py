@@ -38,7 +38,7 @@ def test_files_and_settings_are_checked_without_a_database(doctor, state_dir):
     results = doctor()
     failed = [name for name, result in results.items() if result["status"] == "failed"]
     assert failed == ["database"]
-    assert results["database"]["setting"] == "systemctl start latchkey, once nothing else fails here"
+    assert results["database"]["setting"] == "Mend what else fails here, then run: systemctl start latchkey"
     assert {results[name]["status"] for name in ("settings", "disk", "state-directory", "redirects")} == {
         "ok"
     }
@@ -57,7 +57,10 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
     assert (status, "Postgres did not start" in said) == (1, True)
     shown = doctor()["last-start"]
     assert (shown["status"], "Postgres did not start" in shown["text"]) == ("failed", True)
-    assert shown["setting"] == "mend that first; journalctl -u latchkey has the whole log"
+    assert (
+        shown["setting"]
+        == "Mend that, then start the service. For the whole log, run: journalctl -u latchkey"
+    )
     (state_dir / "postgres" / "PG_VERSION").unlink()
     (state_dir / "postgres").rmdir()
     with service:
@@ -70,14 +73,14 @@ def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
         os.kill(int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         service.process.wait(30)
     results = doctor(PORT=str(service.port))
-    assert results["database"]["setting"].startswith("systemctl start latchkey")
+    assert results["database"]["setting"].endswith(": systemctl start latchkey")
     assert {name for name, result in results.items() if result["status"] == "failed"} == {"database"}
 
 
 def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_dir):
     port = str(free_port())
     results = doctor(DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/auth", PORT=port)
-    remedy = "systemctl start latchkey, which does not run with this state directory"
+    remedy = "Start the service, which does not run with this state directory: systemctl start latchkey"
     assert results["public-url"]["setting"] == remedy
     with Service(state_dir, AUTH_WORKERS="1", PORT=port):
         assert doctor(PORT=port)["public-url"]["status"] == "ok"

@@ -1,0 +1,208 @@
+"""Each step of sending an email fails once: `mail-test` names it and its remedy, which then mends it.
+
+The doctor prints the same remedies; of the steps after the sender, it takes none.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.support import sentences
+from tests.support.commands import run_command
+from tests.support.http_target import HttpTarget
+from tests.support.processes import free_port
+from tests.support.smtp_server import (
+    ENCODED_PASSWORD,
+    PASSWORD,
+    USER,
+    BadMailServer,
+    Certificate,
+    MailServer,
+    TokenMailServer,
+)
+
+CREDENTIALS = "Correct the user and password, percent-encoded: AUTH_SMTP_URL=smtp://user:password@host:587"
+TOKEN = "Correct AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE, as docs/messages.md says."
+PERMISSION = (
+    "Give the application the mailbox's permission, such as SMTP.SendAsApp, as docs/messages.md says."
+)
+HOST = "Correct the host of AUTH_SMTP_URL, or the DNS of this machine."
+ADDRESS = "Correct the host and port of AUTH_SMTP_URL (smtps:// if the port begins with TLS), or let the firewalls between here and there pass."
+AGAIN = "Try again. If that fails too, mend the mail server or the network, which fails in the middle."
+LATER = "Try again in some minutes: the server refuses this only for now."
+NAME = "In AUTH_SMTP_URL, use the host name that the server's certificate has."
+EXPIRED = "Renew the certificate of the mail server."
+AUTHORITY = "Get the server a certificate of a public authority, or trust its own in the service's environment: SSL_CERT_FILE=/path/to/the-authority.pem"
+SCHEME = "In AUTH_SMTP_URL, use smtps:// for a port that begins with TLS, and smtp:// for any other."
+STARTTLS = "Use the port that offers STARTTLS, or one that begins with TLS: AUTH_SMTP_URL=smtps://user:password@host:465"
+XOAUTH2 = "Use a server that offers XOAUTH2, or unset AUTH_SMTP_TOKEN_URL and use a password."
+NO_AUTH = "Use the port that offers AUTH, or remove user and password from AUTH_SMTP_URL."
+SENDER = "Set AUTH_MAIL_FROM to an address that the server lets this user send from."
+SMTPUTF8 = "Use a mail server that offers SMTPUTF8, or an address in ASCII."
+RECIPIENT = (
+    "Correct the address. If the server accepts no address elsewhere, it must let this machine or user relay."
+)
+DATA = "Mend what the server names: often AUTH_MAIL_FROM, or the content that AUTH_MAIL_TEMPLATES gives."
+HOOK = "Mend the server of AUTH_HOOK_SEND_EMAIL, and try it by: latchkey hooks test send-email --user EMAIL"
+ALICE = "alice@example.com"
+
+
+@pytest.fixture
+def mail_test(make_app):
+    """Return a function that runs the command with settings: without a remedy, it sends."""
+
+    def mail_test(step: str, said: str, remedy: str, address: str = ALICE, **changes: str) -> None:
+        result = run_command(make_app(**changes), "mail-test", address)
+        if not remedy:
+            assert (result.exit_code, result.stdout.partition(": ")[0]) == (0, f"Sent to {address}")
+            return
+        named = f" (failed step: {step})" if step else ""
+        assert (result.exit_code, result.stdout) == (1, "")
+        # The mail server of the test may log.
+        problem, _, printed = result.stderr[result.stderr.rindex("Error: ") :].partition("\n")
+        assert problem.startswith(f"Error: Not sent to {address}{named}: {said}")
+        assert printed == f"  {remedy}\n"
+        assert sentences.problem(problem) is None
+        assert sentences.problem_of_remedy(remedy) is None
+
+    return mail_test
+
+
+@pytest.fixture
+def sends(mail_test):
+    return lambda url, **changes: mail_test("", "", "", AUTH_SMTP_URL=url, **changes)
+
+
+def test_host_that_no_dns_knows(mail_test, sends):
+    said = "can't connect to the mail server: its name can't be resolved"
+    with MailServer() as server:
+        mail_test("resolve", said, HOST, AUTH_SMTP_URL=f"smtp://nowhere.invalid:{server.port}")
+        sends(server.url())
+
+
+def test_port_that_is_closed(mail_test, sends):
+    said = "can't connect to the mail server: connection refused"
+    mail_test("connect", said, ADDRESS, AUTH_SMTP_URL=f"smtp://127.0.0.1:{free_port()}")
+    with MailServer() as server:
+        sends(server.url())
+
+
+@pytest.mark.parametrize(("stage", "step"), [("MAIL", "sender"), ("RCPT", "recipient"), ("DATA", "data")])
+def test_server_that_closes_the_connection_in_the_middle(mail_test, sends, stage, step):
+    with BadMailServer(stage, "close") as server:
+        said = "lost the mail server: the connection was closed"
+        mail_test(step, said, AGAIN, AUTH_SMTP_URL=server.url)
+        server.recover()
+        sends(server.url)
+
+
+def test_port_without_tls_and_certificates_that_are_not_trusted(mail_test, sends, tmp_path, monkeypatch):
+    certificate, expired = Certificate(tmp_path), Certificate(tmp_path, "expired", hours=-1)
+    refused = "can't connect to the mail server: TLS: "
+    with MailServer() as plain, MailServer(tls=certificate) as server, MailServer(tls=expired) as late:
+        mail_test("tls", refused, SCHEME, AUTH_SMTP_URL=plain.url("smtps"))
+        sends(plain.url())
+        said = f"{refused}self-signed certificate"
+        mail_test("tls", said, AUTHORITY, AUTH_SMTP_URL=server.url("smtps"))
+        with expired.trusted(monkeypatch):
+            said = f"{refused}certificate has expired"
+            mail_test("tls", said, EXPIRED, AUTH_SMTP_URL=late.url("smtps"))
+        with certificate.trusted(monkeypatch), MailServer(tls=certificate, host="127.0.0.2") as other:
+            said = f"{refused}IP address mismatch, certificate is not valid for '127.0.0.2'"
+            mail_test("tls", said, NAME, AUTH_SMTP_URL=other.url("smtps", "127.0.0.2"))
+            sends(server.url("smtps"))
+
+
+def test_starttls_that_is_not_offered_or_has_no_trusted_certificate(mail_test, sends, tmp_path, monkeypatch):
+    certificate = Certificate(tmp_path)
+    with MailServer() as plain, MailServer(starttls=certificate) as server:
+        said = (
+            "the mail server offers no STARTTLS; if the network to it is yours alone, add ?starttls=never to"
+            " AUTH_SMTP_URL"
+        )
+        mail_test("starttls", said, STARTTLS, AUTH_SMTP_URL=plain.url(options="?starttls=required"))
+        said = "STARTTLS fails: TLS: self-signed certificate"
+        mail_test("starttls", said, AUTHORITY, AUTH_SMTP_URL=server.url())
+        with certificate.trusted(monkeypatch):
+            sends(server.url(options="?starttls=required"))
+
+
+def test_password_that_is_wrong_or_not_wanted(mail_test, sends, tmp_path, monkeypatch):
+    certificate = Certificate(tmp_path)
+    with (
+        certificate.trusted(monkeypatch),
+        MailServer(starttls=certificate, password=PASSWORD) as server,
+        MailServer() as open_server,
+    ):
+        said = "can't sign in to the mail server: 535 5.7.8 Authentication credentials invalid"
+        mail_test("login", said, CREDENTIALS, AUTH_SMTP_URL=server.url(credentials=f"{USER}:wrong@"))
+        said = "MAIL FROM 530 5.7.0 Authentication required"
+        mail_test("sender", said, CREDENTIALS, AUTH_SMTP_URL=server.url())
+        sends(server.url(credentials=f"{USER}:{ENCODED_PASSWORD}@"))
+        said = "can't sign in to the mail server: SMTP AUTH extension not supported by server"
+        mail_test("login", said, NO_AUTH, AUTH_SMTP_URL=open_server.url(credentials=f"{USER}:x@"))
+        sends(open_server.url())
+
+
+def test_access_token_that_is_not_given_or_not_accepted(mail_test):
+    with TokenMailServer("good") as server, MailServer() as other, HttpTarget() as issuer:
+        settings = {
+            "AUTH_SMTP_URL": server.url(credentials="no-reply@"),
+            "AUTH_SMTP_TOKEN_URL": issuer.url,
+            "AUTH_SMTP_CLIENT_ID": "c1",
+            "AUTH_SMTP_CLIENT_SECRET": "s1",
+        }
+        issuer.status, issuer.body = 401, b'{"error": "invalid_client", "error_description": "No s1"}'
+        place = issuer.url.removeprefix("http://")
+        said = f"can't get an access token from {place}: 401 Unauthorized: invalid_client: No …"
+        mail_test("token", said, TOKEN, **settings)
+        issuer.status, issuer.body = 200, b'{"access_token": "bad"}'
+        said = "can't sign in to the mail server: 535 5.7.3 Authentication unsuccessful"
+        mail_test("login", said, PERMISSION, **settings)
+        issuer.body = b'{"access_token": "good"}'
+        said = "can't sign in to the mail server: 454 4.7.0 Temporary failure"
+        server.refusals = ["454 4.7.0 Temporary failure"]
+        mail_test("login", said, LATER, **settings)
+        mail_test("", "", "", **settings)
+        other_server = {"AUTH_SMTP_URL": other.url(credentials="no-reply@")}
+        mail_test("login", "the mail server offers no XOAUTH2", XOAUTH2, **settings | other_server)
+
+
+@pytest.mark.parametrize(
+    ("stage", "reply", "step", "said", "remedy"),
+    [
+        ("MAIL", "550 5.7.1 not yours", "sender", "MAIL FROM 550 5.7.1 not yours", SENDER),
+        ("MAIL", "451 4.3.0 busy", "sender", "MAIL FROM 451 4.3.0 busy", LATER),
+        ("RCPT", "550 5.1.1 No such user", "recipient", "RCPT TO 550 5.1.1 No such user", RECIPIENT),
+        ("RCPT", "450 4.2.0 Greylisted.", "recipient", "RCPT TO 450 4.2.0 Greylisted", LATER),
+        ("RCPT", "530 5.7.0 Sign in", "recipient", "RCPT TO 530 5.7.0 Sign in", CREDENTIALS),
+        ("DATA", "554 5.2.252 SendAsDenied", "data", "DATA 554 5.2.252 SendAsDenied", DATA),
+        ("DATA", "452 4.3.1 Full", "data", "DATA 452 4.3.1 Full", LATER),
+    ],
+)
+def test_reply_that_refuses_a_step(mail_test, sends, stage, reply, step, said, remedy):
+    with MailServer() as server:
+        server.replies[stage] = reply
+        mail_test(step, said, remedy, AUTH_SMTP_URL=server.url())
+        del server.replies[stage]
+        sends(server.url())
+
+
+def test_address_that_the_server_cannot_take(mail_test):
+    address = "dörte@example.com"
+    with MailServer(enable_SMTPUTF8=False) as old, MailServer() as server:
+        said = "the mail server has no SMTPUTF8, which a non-ASCII address needs"
+        mail_test("recipient", said, SMTPUTF8, address, AUTH_SMTP_URL=old.url())
+        mail_test("", "", "", address, AUTH_SMTP_URL=server.url())
+
+
+def test_hook_that_fails(make_app, mail_test, target):
+    hook: dict[str, Any] = {
+        "AUTH_HOOK_SEND_EMAIL": target.url,
+        "AUTH_HOOK_SEND_EMAIL_SECRETS": "whsec_" + "MDEy" * 8,
+        "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true",
+    }
+    target.status = 500
+    mail_test("", "", HOOK, **hook)
+    target.status, target.answer = 200, lambda _event: {}
+    mail_test("", "", "", **hook)

@@ -1,0 +1,25 @@
+"""The shape of what commands print: what is wrong, what it means, and what mends it."""
+
+import re
+
+# Words of a sentence that does not name its actor, and of one that is no English.
+_VAGUE = r"\b([Ww]ho(ever|m)?|[Ww]hatever|[Nn]obody|[Ss]omebody|[Aa]nybody|[Ee]verybody)\b"
+# A line to paste: a command, a statement, a setting, a header or records of DNS.
+_LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE|REVOKE|GRANT|[A-Z_]+=\S|https://|X-|\S+ TXT|the DKIM)"
+
+
+def problem(text: str) -> str | None:
+    """Return what is wrong with a sentence about a fault."""
+    if not re.fullmatch(r"[^\n]{10,}[.?]", text):
+        return "does not end with a full stop"
+    # What another program says is quoted after a colon.
+    return "is vague" if re.search(_VAGUE, text.partition(": ")[0]) else None
+
+
+def problem_of_remedy(text: str | None) -> str | None:
+    """Return what is wrong with a remedy: it begins with a verb, and ends with a full stop or a line to paste."""
+    if not text or not re.match(r"(If .+, )?[A-Z]?[a-z]+ ?", text):
+        return "does not begin with a word"
+    if not text.endswith(".") and not re.search(rf": {_LINE}[^\n]*$", text):
+        return "ends with neither a full stop nor a line to paste"
+    return "is vague" if re.search(_VAGUE, text) else None
