@@ -205,7 +205,7 @@ def rotate(client_id: str, overlap: bool, as_json: bool) -> None:
         click.echo(_old_secret(client), err=True)
 
 
-@command.command("end-old-secret")
+@command.command("end-old-secret", short_help="End the old secret of a client.")
 @_client_id
 def end_old_secret(client_id: str) -> None:
     """End the old secret of a client, which `clients rotate --overlap` has kept.
