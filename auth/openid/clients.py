@@ -120,7 +120,8 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
         if has_other_roles and queries.has_lost_access(tx, client_id=before.id).is_so:
             return None
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
-            raise _refusal("token_endpoint_auth_method does not fit the client's type, which can't change")
+            problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
+            raise _refusal(problem, "token_endpoint_auth_method")
         _check(client)
         if client["redirect_uris"] != before.redirect_uris:
             kept = {"client_id": before.id, "redirect_uris": client["redirect_uris"]}
@@ -188,8 +189,9 @@ def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
     return _load(NewClient(), chosen)
 
 
-def _refusal(problem: str) -> ApiError:
-    return ApiError("client.validation_failed", problem=problem)
+def _refusal(problem: str, field: str = "", rule: str = "", **values: str) -> ApiError:
+    rule = rule or field
+    return ApiError("client.validation_failed", problem=problem, field=field, rule=rule, **values)
 
 
 def _known(client_id: str) -> str:
@@ -249,21 +251,22 @@ def _check(client: Mapping[str, Any]) -> None:
     }
     for problem, is_there in problems.items():
         if is_there:
-            raise _refusal(problem)
+            raise _refusal(problem, problem.partition(":")[0])
 
 
 def _check_uris(client: Mapping[str, Any]) -> None:
     if not client["redirect_uris"] and client["grant_types"] != ["client_credentials"]:
-        raise _refusal("redirect_uris is required")
+        raise _refusal("redirect_uris is required", "redirect_uris")
     for name, check_uri in (
         ("redirect_uris", uris.check_redirect),
         ("post_logout_redirect_uris", uris.check_redirect),
         ("resources", audience.check),
     ):
         if len(client[name]) > MOST_URIS:
-            raise _refusal(f"{name} cannot exceed {MOST_URIS} items")
+            problem = f"{name} cannot exceed {MOST_URIS} items"
+            raise _refusal(problem, name, "too_many_uris", most=str(MOST_URIS))
         for uri in client[name]:
-            _check_uri(name.removesuffix("s"), uri, check_uri)
+            _check_uri(name, uri, check_uri)
     for name, column in (("client_uri", "uri"), ("logo_uri", "logo_uri")):
         if client[column]:
             _check_uri(name, client[column], uris.check_web)
@@ -273,7 +276,8 @@ def _check_uri(name: str, uri: str, check_uri: Any) -> None:
     try:
         check_uri(uri)
     except uris.InvalidUri as error:
-        raise _refusal(f"invalid {name} '{uri}': {error}") from None
+        problem = f"invalid {name.removesuffix('s')} '{uri}': {error}"
+        raise _refusal(problem, name, "uri", uri=uri, why=str(error)) from None
 
 
 def _object(row: Any, secret: str | None = None) -> dict[str, Any]:

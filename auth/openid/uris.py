@@ -75,7 +75,7 @@ def split(uri: str) -> SplitResult:
         raise InvalidUri("it is malformed") from None
     # urlsplit lower-cases the scheme, so compare the URI.
     if not parts.scheme or not uri.startswith(f"{parts.scheme}:"):
-        raise InvalidUri("it must begin with a scheme in lower case")
+        raise InvalidUri("it must begin with a scheme in lower case, such as https://")
     if "#" in uri:
         raise InvalidUri("it must not have a fragment")
     return parts

@@ -167,7 +167,10 @@ ERRORS = {
 
 
 class ApiError(Exception):
-    """An error of `ERRORS`. `members` are added to the envelope; `values` are formatted into the message."""
+    """An error of `ERRORS`. `members` are added to the envelope; `values` are formatted into the message.
+
+    With a `rule` among the values, forms of the console show its label about the `field` instead.
+    """
 
     def __init__(
         self,
@@ -182,6 +185,7 @@ class ApiError(Exception):
         self.status, message = ERRORS[key]
         self.error_code = key.rpartition(".")[2]
         self.msg = message.format(**values)
+        self.values = values
         self.details = details
         self.headers = headers or {}
         self.members = members or {}

@@ -119,7 +119,7 @@ class TestCreating:
             ),
             (
                 {"redirect_uris": [APP, "/callback"]},
-                "invalid redirect_uri '/callback': it must begin with a scheme in lower case",
+                "invalid redirect_uri '/callback': it must begin with a scheme in lower case, such as https://",
             ),
             (
                 {"redirect_uris": [APP], "post_logout_redirect_uris": ["http://app.example.com"]},

@@ -1,6 +1,7 @@
 """/console/applications: the applications that sign users in here, their grants, and what administrators change."""
 
 import hashlib
+import html
 import re
 
 import pytest
@@ -213,30 +214,116 @@ class TestActs:
         assert tuple(row) == ("", "", [], [], None)
 
     @cases(
-        ("fields", "problem"),
+        ("fields", "field", "problem"),
         [
-            ({"redirect_uris": ""}, "redirect_uris is required"),
-            ({"redirect_uris": "http://grafana.example.com/"}, "http is only for localhost"),
-            ({"redirect_uris": "javascript:alert(1)"}, "does not lead to an application"),
+            (
+                {"redirect_uris": ""},
+                "redirect_uris",
+                "Enter at least one redirect URI: where the application takes users back after they have signed in.",
+            ),
+            (
+                {"redirect_uris": "http://grafana.example.com/"},
+                "redirect_uris",
+                "“http://grafana.example.com/” can’t be used: http is only for localhost, 127.0.0.1 and [::1].",
+            ),
+            (
+                {"redirect_uris": "javascript:alert(1)"},
+                "redirect_uris",
+                "“javascript:alert(1)” can’t be used: the scheme javascript does not lead to an application.",
+            ),
+            (
+                {"post_logout_redirect_uris": "grafana.example.com"},
+                "post_logout_redirect_uris",
+                "“grafana.example.com” can’t be used: it must begin with a scheme in lower case, such as https://.",
+            ),
+            (
+                {"post_logout_redirect_uris": " ".join(f"https://{n}.example.com/" for n in range(11))},
+                "post_logout_redirect_uris",
+                "Enter at most 10 lines.",
+            ),
+            (
+                {"client_uri": "ftp://grafana.example.com"},
+                "client_uri",
+                "“ftp://grafana.example.com” can’t be used: it must begin with https:// or http://.",
+            ),
+            (
+                {"logo_uri": "https://<b>.example.com"},
+                "logo_uri",
+                "“https://<b>.example.com” can’t be used: it has a character that a URI may not have.",
+            ),
+            (
+                {"resources": "http://localhost:8000/"},
+                "resources",
+                "“http://localhost:8000/” can’t be used: it must not be this service, its issuer or AUTH_JWT_AUDIENCE.",
+            ),
             (
                 {"redirect_uris": "com.example.app:/callback", "skip_consent": "yes"},
-                "skip_consent: must be false",
+                "skip_consent",
+                "The consent can be skipped only if an administrator added the application, and all its redirect"
+                " URIs are https and not of this device, such as localhost.",
             ),
-            ({"token_endpoint_auth_method": "none", "client_credentials": "yes"}, "for confidential clients"),
-            ({"token_endpoint_auth_method": "none", "require_pkce": None}, "require_pkce: must be true"),
-            ({"authorization_code": None, "refresh_token": None}, "Choose at least one use."),
-            ({"token_lifetime": "an hour"}, "The lifetime must be a whole number"),
-            ({"token_lifetime": "1" * 2000}, "The lifetime must be a whole number"),
-            ({"client_name": "\u202eanafarG"}, "The name must be printable text."),
+            (
+                {"token_endpoint_auth_method": "none", "client_credentials": "yes"},
+                "authorization_code",
+                "Only a confidential application that an administrator added can act on its own, without a user.",
+            ),
+            (
+                {"token_endpoint_auth_method": "none", "require_pkce": None},
+                "require_pkce",
+                "A public application, or one that registered itself, needs PKCE.",
+            ),
+            (
+                {"token_endpoint_auth_method": "none", "introspects_sessions": "yes"},
+                "introspects_sessions",
+                "Only a confidential application that an administrator added may introspect the tokens of users.",
+            ),
+            (
+                {"authorization_code": None, "refresh_token": None},
+                "authorization_code",
+                "Choose at least one use.",
+            ),
+            *(
+                (
+                    {"token_lifetime": lifetime},
+                    "token_lifetime",
+                    "The lifetime must be a whole number from 30 to 86400.",
+                )
+                for lifetime in ("an hour", "1" * 2000)
+            ),
+            ({"client_name": "\u202eanafarG"}, "client_name", "The name must be printable text."),
+            (
+                {"scopes": "a\\b"},
+                "scopes",
+                "Enter at most 100 scopes of up to 64 characters each, without quotes and backslashes.",
+            ),
         ],
     )
-    def test_wrong_application_is_refused_and_nothing_is_lost(self, act, database, fields, problem):
-        page = act("new", **NEW | {"resources": "https://api.example.com"} | fields)
-        assert (page.status, problem in words(page)) == (400, True), words(page)
-        assert ">\nhttps://api.example.com</textarea>" in page.text
-        assert page.text.count('aria-invalid="true"') == 1
-        assert page.text.count(" checked") == sum(value == "yes" for value in (NEW | fields).values())
+    def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(
+        self, act, database, fields, field, problem
+    ):
+        sent = NEW | {"allowed_roles": "staff"} | fields
+        page = act("new", **sent)
+        assert page.status == 400
+        assert re.findall(r'<p class="alert"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
+        # It is the first field after the sentence that is wrong, described by it, and focused.
+        following = page.text.partition('id="problem"')[2]
+        named = re.search(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', following)
+        assert named
+        assert named[1] == field
+        assert ' aria-invalid="true" aria-describedby="problem" autofocus' in named[0]
+        assert page.text.count('aria-invalid="true"') == page.text.count(" autofocus") == 1
+        assert "<h1>Add an application</h1>" in page.text
+        assert ">\nstaff</textarea>" in page.text
+        assert page.text.count(" checked") == sum(value == "yes" for value in sent.values())
         assert database.count("oauth_clients") == 0
+
+    def test_type_that_cannot_change_is_refused_at_its_field(self, act, database):
+        id = add(database)
+        page = act(f"{id}/change", token_endpoint_auth_method="none", require_pkce="yes")
+        alert = "An application can’t change between public and confidential. Add a new one instead."
+        assert (page.status, f'role="alert">{alert}</p>' in page.text) == (400, True)
+        assert "<h1>Change application</h1>" in page.text
+        assert database.value("SELECT token_endpoint_auth_method FROM oauth_clients") == "client_secret_basic"
 
     def test_new_secret_replaces_the_old_one(self, act, database):
         id = add(database)

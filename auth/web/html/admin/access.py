@@ -35,12 +35,6 @@ _FIELDS = {
     "allowed_roles": "Roles",
     "token_lifetime": "The lifetime",
 }
-# Groups of checkboxes of which one is needed.
-_CHOICES = {"events": "event", "grant_types": "use"}
-_OF_CLIENTS = (
-    "redirect_uris", "post_logout_redirect_uris", "client_uri", "logo_uri", "resources", "grant_types",
-    "require_pkce", "skip_consent", "introspects_sessions", "id_token_signed_response_alg",
-)  # fmt: skip
 # Instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
@@ -98,22 +92,16 @@ def register_in(console: Blueprint) -> None:
 
 
 def explain(error: Exception) -> Problem:
-    """Return an error for a form of the console, with the API's message."""
+    """Return an error for a form of the console, in its words if it has some."""
     known, problem = as_api_error(error), problem_of(error)
-    field = (known.details or "").partition(":")[0] or _field_of_client(known) or problem.field
+    field = known.values.get("field") or (known.details or "").partition(":")[0] or problem.field
     return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
-
-
-def _field_of_client(error: ApiError) -> str | None:
-    """Return the field that the refusal of an application begins with: `invalid redirect_uri '…': …`."""
-    if error.key != "client.validation_failed":
-        return None
-    problem = error.msg.removeprefix("invalid ")
-    return next((name for name in _OF_CLIENTS if problem.startswith(name.removesuffix("s"))), None)
 
 
 def _said(error: ApiError) -> str:
     """Return the message, or a sentence about each wrong field: `Ban duration must be …`."""
+    if rule := error.values.get("rule"):
+        return labels.label("wrong_fields", rule, **error.values)
     if error.error_code == "webauthn_verification_failed" and error.details:
         return f"{error.msg}: {error.details.partition(': ')[2]}."
     if not error.details or error.key not in ("validation_failed", "mfa_verification_failed"):
@@ -123,8 +111,8 @@ def _said(error: ApiError) -> str:
 
 
 def _sentence(field: str, requirement: str) -> str:
-    if choice := _CHOICES.get(field):
-        return f"Choose at least one {choice}."
+    if field in labels.names("wrong_values"):
+        return labels.label("wrong_values", field)
     return f"{_FIELDS.get(field) or labels.spaced(field).capitalize()} {requirement}."
 
 

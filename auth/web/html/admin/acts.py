@@ -90,7 +90,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
         ways = _asked_factors() if act.needs_factor and subject.has_effect else None
-        values: dict[str, Any] = {"act": act, "subject": subject, "effects": act.effects(subject)}
+        values: dict[str, Any] = {"act": act, "subject": subject, "effects": list(act.effects(subject))}
         return console_page(act.template, problem=problem, ways=ways, **values)
 
     @administrator
