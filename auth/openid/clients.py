@@ -189,9 +189,11 @@ def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
     return _load(NewClient(), chosen)
 
 
-def _refusal(problem: str, field: str = "", rule: str = "", **values: str) -> ApiError:
-    rule = rule or field
-    return ApiError("client.validation_failed", problem=problem, field=field, rule=rule, **values)
+def _refusal(problem: str, field: str = "", rule: str = "", *, uri: str = "", why: str = "") -> ApiError:
+    shown = {"field": field, "rule": rule or field, "uri": uri, "why": why, "most": str(MOST_URIS)}
+    error = ApiError("client.validation_failed", problem=problem)
+    error.values |= shown
+    return error
 
 
 def _known(client_id: str) -> str:
@@ -264,7 +266,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
     ):
         if len(client[name]) > MOST_URIS:
             problem = f"{name} cannot exceed {MOST_URIS} items"
-            raise _refusal(problem, name, "too_many_uris", most=str(MOST_URIS))
+            raise _refusal(problem, name, "too_many_uris")
         for uri in client[name]:
             _check_uri(name, uri, check_uri)
     for name, column in (("client_uri", "uri"), ("logo_uri", "logo_uri")):
