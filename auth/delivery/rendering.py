@@ -72,6 +72,11 @@ _OPTIONS: dict[str, Any] = {
 _SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
+def ends_earlier_on_pages(channel: str, kind: str) -> bool:
+    """Whether the code of a message ends earlier if our pages asked for it."""
+    return channel == "email" and kind in _WITH_A_CODE
+
+
 class CannotRender(Exception):
     """A template is malformed, or a variable is missing."""
 
@@ -156,9 +161,17 @@ class Templates:
             if channel == "email":
                 yield self.sample(channel, kind, recipient, language)
 
-    def sample(self, channel: str, kind: str, recipient: str, language: str) -> Message:
-        """Return a message with a link and a code that do not work. Raises `CannotRender`."""
-        row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
+    def sample(
+        self, channel: str, kind: str, recipient: str, language: str, *, of_pages: bool = False
+    ) -> Message:
+        """Return a message with a link and a code that do not work. Raises `CannotRender`.
+
+        As the API sends it, or `of_pages`, whose codes end earlier.
+        """
+        variables = _SAMPLE | {"locale": language}
+        if of_pages and ends_earlier_on_pages(channel, kind) and kind in _WITH_A_LINK[channel]:
+            variables["code_lifetime"] = promises.PAGE_CODE_LIFETIME
+        row = _sample(channel, kind, recipient, variables, of_pages=of_pages)
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
@@ -223,10 +236,15 @@ def _others(row: Any) -> list[SimpleNamespace]:
     ]
 
 
-def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, Any]) -> SimpleNamespace:
+def _sample(
+    channel: str, kind: str, recipient: str, variables: Mapping[str, Any], *, of_pages: bool = False
+) -> SimpleNamespace:
     """Return a message as a row of the outbox."""
     now = datetime.now(UTC)
     seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
+    if kind not in _WITH_A_LINK[channel]:
+        is_short = of_pages or channel == "sms"
+        seconds = promises.PAGE_CODE_LIFETIME if is_short else promises.MAIL_CODE_LIFETIME
     moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)

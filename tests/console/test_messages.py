@@ -2,6 +2,7 @@
 
 import html
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,10 +10,12 @@ from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_ok
 from tests.support.cases import cases
 from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query, type_in
+from tests.support.openid import bearer
 from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import MailServer, sender
-from tests.support.users import PASSWORD
+from tests.support.user_agent import FIREFOX
+from tests.support.users import PASSWORD, sign_in
 
 GERMAN = {"Accept-Language": "de"}
 
@@ -47,6 +50,19 @@ def resend(operator, id):
     """Confirm that a message is to be sent again, and return the page that follows."""
     operator.visit(f"/console/messages/{id}/resend")
     return operator.press("/resend") if operator.page.status == 200 else operator.page
+
+
+def alike(text):
+    """Return the text of a message with samples in place of what differs each time."""
+    for pattern, sample in (
+        (r"token=[\w-]{43}", "token=TOKEN"),
+        (r"&(amp;)?redirect_to=[^\s\"]+", ""),
+        (r"\w+ \d{1,2}, \d{4},? (at )?\d{2}:\d{2} UTC", "TIME"),
+        (r"\b\d{6}\b", "CODE"),
+        (r'\d{3}(<span style="margin-left: 12px">)\d{3}', r"\1"),
+    ):
+        text = re.sub(pattern, sample, text)
+    return " ".join(text.split())
 
 
 def rows(page):
@@ -135,8 +151,68 @@ class TestPreview:
         assert page.text.index("Email (sign-up)") < page.text.index("SMS (sign-up)")
         frames = re.findall(r'<iframe sandbox src="(preview/html\?[^"]+)"', page.text)
         assert [html.unescape(frame) for frame in frames] == (
-            [f"preview/html?message={message}&language={language}"] * message.startswith("email")
+            [
+                f"preview/html?message={message}&language={language}&sent_by={sent_by}"
+                for sent_by in ("api", "pages")
+                if message.startswith("email") and (sent_by == "api" or message == "email.signup")
+            ]
         )
+
+    def test_both_variants_are_what_the_api_and_the_pages_send(
+        self, operator, app, client, database, deliver, server
+    ):
+        """Each kind that has two, asked for both ways, as a real server receives it."""
+        firefox = {"User-Agent": FIREFOX}
+
+        def by_api(address):
+            client.post("/signup", json={"email": address, "password": PASSWORD}, headers=firefox)
+            yield "signup"
+            client.post("/magiclink", json={"email": address}, headers=firefox)
+            yield "magiclink"
+            client.post("/recover", json={"email": address}, headers=firefox)
+            yield "recovery"
+            own = firefox | bearer(sign_in(client, address).json["access_token"])
+            client.put("/user", json={"email": f"new-{address}"}, headers=own)
+            yield "email_change"
+            client.get("/reauthenticate", headers=own)
+            yield "reauthentication"
+
+        def by_pages(address):
+            visitor = Visitor(app)
+            visitor.visit("/sign-up")
+            visitor.press("sign-up", email=address, password=PASSWORD)
+            yield "signup"
+            visitor.visit("/sign-in")
+            visitor.press("sign-in/code", email=address)
+            yield "magiclink"
+            visitor.visit("/forgot-password")
+            visitor.press("forgot-password", email=address)
+            yield "recovery"
+            visitor.signed_in_as(SimpleNamespace(email=address)).visit("/account/email")
+            visitor.press("account/email", email=f"new-{address}")
+            yield "email_change"
+            visitor.visit("/account/confirm")
+            visitor.press("account/confirm/code")
+            yield "reauthentication"
+
+        compared = []
+        for sent_by, title, kinds in (
+            ("api", "Asked for through the API", by_api("alice@example.com")),
+            ("pages", "Asked for on our pages", by_pages("bob@example.com")),
+        ):
+            for kind in kinds:
+                deliver()
+                shown = f"message=email.{kind}&language=en"
+                page = operator.visit(f"/console/messages/preview?{shown}").text
+                (text, *_) = re.findall(f"<h2>{title}</h2>.*?<pre[^>]*>(.*?)</pre>", page, re.S)
+                assert alike(html.unescape(text)) == alike(server.text()), (sent_by, kind)
+                frame = operator.visit(f"/console/messages/preview/html?{shown}&sent_by={sent_by}").text
+                body = server.mails[-1].get_body(("html",)).get_content()
+                assert alike(frame) == alike(body), (sent_by, kind)
+                compared.append((sent_by, kind))
+                if kind == "signup":
+                    database.run("UPDATE users SET email_confirmed_at = now(), email_proved = true")
+        assert len(compared) == len(set(compared)) == 10
 
     def test_html_is_in_a_frame_that_runs_and_loads_nothing(self, operator, app):
         page = operator.visit("/console/messages/preview")
