@@ -112,6 +112,6 @@ release: lock audit
 	.venv/bin/python -m venv --without-pip build/release
 	.venv/bin/python -m pip --python build/release install --quiet --only-binary :all: --no-deps --require-hashes \
 	  --requirement requirements.lock
-	.venv/bin/python -m pip --python build/release install --quiet --no-deps --no-index dist/latchkey-*.whl
-	.venv/bin/cyclonedx-py environment --output-reproducible --output-file "$$(ls dist/latchkey-*.whl | sed 's/-py3-none-any.whl/.cdx.json/')" build/release
-	cd dist && sha256sum latchkey-* > SHA256SUMS
+	.venv/bin/python -m pip --python build/release install --quiet --no-deps --no-index dist/latchkey_auth-*.whl
+	.venv/bin/cyclonedx-py environment --output-reproducible --output-file "$$(ls dist/latchkey_auth-*.whl | sed 's/-py3-none-any.whl/.cdx.json/')" build/release
+	cd dist && sha256sum latchkey_auth-* > SHA256SUMS

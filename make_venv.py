@@ -5,9 +5,11 @@ Written in the syntax of old Pythons, so that they can report that they are too 
 
 import configparser
 import fcntl
+import glob
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -86,6 +88,9 @@ def main(extras):
         if made_for != state:
             installed = []
             subprocess.run([sys.executable, "-m", "venv", "--clear", ".venv"], check=True)
+            # The metadata of a package that has been renamed would still load its pytest plugin.
+            for metadata in glob.glob("*.egg-info"):
+                shutil.rmtree(metadata)
         extras = sorted({*extras, *installed})
         config = configparser.ConfigParser()
         config.read_string(text)

@@ -17,7 +17,7 @@ class _BuildTree(build_py):
         super().run()
         if self.editable_mode:
             return
-        package = Path(self.build_lib, "latchkey")
+        package = Path(self.build_lib, "latchkey_auth")
         for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY.md"]:
             shutil.copy(name, package)
         for name in _FOLDERS:

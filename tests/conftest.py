@@ -32,7 +32,7 @@ gc.disable()
 pytest_plugins = [
     "tests.support.services",
     "tests.support.log_watch",
-    "latchkey.pytest_plugin",
+    "latchkey_auth.pytest_plugin",
 ]
 # Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(

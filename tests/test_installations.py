@@ -87,8 +87,8 @@ def test_documents_install_only_packages_whose_owner_is_known():
         ("uvx latchkey serve", [("PyPI", "latchkey")]),
         ("npm install --no-save @supabase/supabase-js@2.119.1", [("npm", "@supabase/supabase-js")]),
         ("npx latchkey", [("npm", "latchkey")]),
-        ("pip install ./latchkey-*.whl; pip install -e .", []),
-        ("pip install -c constraints.txt latchkey-*.whl -r requirements.txt", []),
+        ("pip install ./latchkey_auth-*.whl; pip install -e .", []),
+        ("pip install -c constraints.txt latchkey_auth-*.whl -r requirements.txt", []),
         ("`npm install --package-lock-only`", []),
     ],
 )

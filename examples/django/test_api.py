@@ -4,7 +4,7 @@ import pytest
 import requests
 from django.test import Client
 
-from latchkey.testing import Latchkey
+from latchkey_auth.testing import Latchkey
 
 
 @pytest.fixture(scope="session")

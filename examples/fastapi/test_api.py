@@ -4,7 +4,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from latchkey.testing import Latchkey
+from latchkey_auth.testing import Latchkey
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import pytest
 import requests
 from flask.testing import FlaskClient
 
-from latchkey.testing import Latchkey
+from latchkey_auth.testing import Latchkey
 
 
 @pytest.fixture(scope="session")

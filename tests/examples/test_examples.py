@@ -61,7 +61,7 @@ APIS = [
 ]
 # Those in Python have pytest.
 TESTS = {"express": [str(NODE), "--test"], "spring": ["mvn", "--batch-mode", "--quiet", "test"]}
-PYTEST = ["--rootdir=.", "-c", os.devnull, "-p", "latchkey.pytest_plugin", "-p", "no:cacheprovider"]
+PYTEST = ["--rootdir=.", "-c", os.devnull, "-p", "latchkey_auth.pytest_plugin", "-p", "no:cacheprovider"]
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,7 @@ def kit_settings(database_url, all_rows) -> Iterator[dict[str, str]]:
 def test_tests_of_an_example_pass(example, tmp_path, kit_settings):
     """They show the test kit."""
     program = tmp_path / "latchkey"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P {CHECKOUT}/latchkey/__main__.py "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P {CHECKOUT}/latchkey_auth/__main__.py "$@"\n')
     program.chmod(0o700)
     environment = os.environ | {"LATCHKEY_COMMAND": str(program), "PORT": str(free_port())}
     environment |= kit_settings

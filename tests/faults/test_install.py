@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from zipfile import ZipFile
 
@@ -22,7 +25,7 @@ from sql import schema
 from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
-from tests.support import log_watch
+from tests.support import log_watch, oldest_release
 from tests.support.processes import CHECKOUT, free_port, is_running, send, short_directory, wait_until
 from tests.support.server import repeated
 from tests.support.users import PASSWORD, register
@@ -121,9 +124,13 @@ class Machine:
             **settings,
         }
 
-    def install(self, argument: str | Path) -> tuple[int, str]:
+    def install(self, argument: str | Path, release: Path = CHECKOUT) -> tuple[int, str]:
+        return self.run([str(release / "deploy" / "install"), str(argument)])
+
+    def run(self, command: list[str], folder: Path | None = None) -> tuple[int, str]:
         done = subprocess.run(
-            [str(CHECKOUT / "deploy" / "install"), str(argument)],
+            command,
+            cwd=folder,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -335,12 +342,56 @@ def test_package_is_installed_only_with_the_hash_that_the_release_names(machine,
     assert list(machine.root.glob(f"{NEXT}/lib/python3*/site-packages/stand_in-1.0.dist-info"))
 
 
-@pytest.mark.parametrize("argument", ["nonsense", "--help", "latchkey.tar.gz"])
+@pytest.mark.parametrize(
+    "argument", ["nonsense", "--help", "latchkey_auth.tar.gz", "latchkey-0.1.0-py3-none-any.whl"]
+)
 def test_what_is_no_release_changes_nothing(bare, argument):
     before = sorted(bare.root.iterdir())
     status, output = bare.install(argument)
     assert (status, "is not a wheel of Latchkey" in output) == (1, True)
     assert sorted(bare.root.iterdir()) == before
+
+
+def documented_lines() -> str:
+    """Return the lines of docs/deployment.md that install a release."""
+    page = (CHECKOUT / "docs" / "deployment.md").read_text()
+    (lines,) = re.findall(
+        r"^   ```sh\n((?:   .+\n)+)   ```$", page.partition("### In containers")[0], re.MULTILINE
+    )
+    return dedent(lines)
+
+
+def test_lines_of_the_page_upgrade_a_machine_of_0_3_0_whose_own_script_refuses_the_wheel(
+    bare, wheels, tmp_path
+):
+    source = oldest_release.unpack(tmp_path / "source", "e02656db", ".")
+    (tmp_path / "built").mkdir()
+    before = build_wheel(tmp_path / "built", source=source)
+    (source / "deploy" / "install").chmod(0o755)
+    (source / "deploy" / "latchkey").chmod(0o755)
+    status, output = bare.install(before, source)
+    assert (status, bare.release()) == (0, "0.3.0"), output
+
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    shutil.copy(wheels["this"], downloads)
+    name = wheels["this"].name
+    digest = hashlib.sha256(wheels["this"].read_bytes()).hexdigest()
+    (downloads / "SHA256SUMS").write_text(
+        f"{digest}  {name}\n{digest}  {name.partition('-py3')[0]}.cdx.json\n"
+    )
+    status, output = bare.install(downloads / name, source)
+    assert (status, output) == (1, f"deploy/install: {downloads / name} is not a wheel of Latchkey\n")
+    assert bare.release() == "0.3.0"
+
+    status, output = bare.run(["sh", "-e", "-c", documented_lines()], downloads)
+    assert (status, output.splitlines()[-1], bare.release()) == (0, f"{__version__} runs.", __version__), (
+        output
+    )
+    assert "only a restored backup leads back to 0.3.0: docs/backup.md.\n" in output
+    status, output = bare.install("--back")
+    assert (status, bare.release()) == (1, __version__)
+    assert f"0.3.0 cannot use the schema of {__version__}. Restore a backup" in output
 
 
 def test_upgrade_from_0_3_0_under_load_fails_nothing_that_a_retry_does_not_mend(

@@ -11,13 +11,14 @@ import pytest
 from sql import schema
 from tests.support.processes import CHECKOUT
 
+SERVICE = "app.py auth gunicorn.conf.py openapi.yaml schema.sql sql wsgi.py"
 
-def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT) -> Path:
-    """Write the release's service and SQL below a directory; return it.
+
+def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT, files: str = SERVICE) -> Path:
+    """Write the release's service and SQL, or all its files, below a directory; return it.
 
     Skips the test without that commit: in an archive or a shallow clone.
     """
-    files = "app.py auth gunicorn.conf.py openapi.yaml schema.sql sql wsgi.py"
     command = f"git archive --format=zip {commit} {files}"
     try:
         done = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)

@@ -9,12 +9,14 @@ from pathlib import Path
 from tests.support.processes import CHECKOUT
 
 
-def build_wheel(folder: Path, change: Callable[[Path], object] = lambda _: None) -> Path:
-    """Build the wheel from a changed copy of the checkout."""
+def build_wheel(
+    folder: Path, change: Callable[[Path], object] = lambda _: None, source: Path = CHECKOUT
+) -> Path:
+    """Build the wheel from a changed copy of the checkout, or of another release's source."""
     ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
-    shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored)
+    shutil.copytree(source, folder / "checkout", ignore=ignored)
     change(folder / "checkout")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]
     done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return next((folder / "dist").glob("latchkey-*.whl"))
+    return next((folder / "dist").glob("latchkey*.whl"))

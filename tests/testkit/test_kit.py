@@ -13,7 +13,7 @@ import standardwebhooks
 from psycopg2.extensions import parse_dsn
 
 from auth.testkit import Refused, databases
-from latchkey.testing import Control, Latchkey, LatchkeyError, jwks, mint
+from latchkey_auth.testing import Control, Latchkey, LatchkeyError, jwks, mint
 from tests.support.cases import cases
 
 

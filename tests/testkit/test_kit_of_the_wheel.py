@@ -183,7 +183,7 @@ def test_kit_is_installed_beside_another_flask(folder, wheel, request):
         wheel,
     ]
     subprocess.run(install, check=True)
-    (package,) = directory.glob("lib/python*/site-packages/latchkey")
+    (package,) = directory.glob("lib/python*/site-packages/latchkey_auth")
     service = {"LATCHKEY_COMMAND": f"{sys.executable} {package}/__main__.py"}
     done = subprocess.run(
         **command(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False

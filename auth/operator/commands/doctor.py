@@ -17,7 +17,7 @@ _MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": 
 # Of the worst result.
 _EXIT_STATUSES = {"failed": 3, "unknown": 2}
 _MISSING: tuple[Missing, ...] = ("refuse", "ignore")
-# When `latchkey/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
+# When `latchkey_auth/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
 _STARTED = "LATCHKEY_STARTED"
 
 

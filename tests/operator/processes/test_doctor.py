@@ -711,7 +711,7 @@ class TestDeadline:
             hung = {"DATABASE_URL": f"postgresql://{address}/d", "AUTH_BASE_URL": f"http://{address}"}
             hung |= {"AUTH_SMTP_URL": f"smtp://{address}", "AUTH_RATE_LIMIT_STORAGE": f"redis://{address}"}
             hung |= {"AUTH_RATE_LIMITS_ENABLED": "true", "PATH": os.environ["PATH"]}
-            command = [sys.executable, str(CHECKOUT / "latchkey" / "__main__.py"), "doctor", "--json"]
+            command = [sys.executable, str(CHECKOUT / "latchkey_auth" / "__main__.py"), "doctor", "--json"]
             done = subprocess.run(command, env=environment | hung, capture_output=True, check=False)
         results = {result["check"]: result["status"] for result in map(json.loads, done.stdout.splitlines())}
         assert (done.stderr, [*results]) == (b"", ["settings", *(check.name for check in CHECKS)])

@@ -105,6 +105,24 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
 
 
+def test_package_of_a_former_name_is_not_found_beside_its_successor(folder):
+    stale = folder / "former.egg-info"
+    stale.mkdir()
+    (stale / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: former\nVersion: 1.0\n")
+    assert run(folder, "make_venv.py").returncode == 0
+    find = (
+        "from importlib.metadata import distributions; print(*sorted(each.name for each in distributions()))"
+    )
+    done = subprocess.run(
+        [folder / ".venv" / "bin" / "python", "-c", find],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"former", "latchkey"} & set(done.stdout.split()) == {"latchkey"}
+
+
 def test_terminal_shows_what_pip_does_in_one_line(folder):
     ours, theirs = pty.openpty()
     command = [sys.executable, "make_venv.py"]

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from latchkey.minting import jwks, mint
+from latchkey_auth.minting import jwks, mint
 
 __all__ = ["Control", "Inbox", "Latchkey", "LatchkeyError", "User", "jwks", "launch", "mint"]
 

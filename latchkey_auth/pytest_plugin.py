@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from latchkey.testing import Control, Latchkey, LatchkeyError, launch
+from latchkey_auth.testing import Control, Latchkey, LatchkeyError, launch
 
 _INPUT = "latchkey"  # of xdist's workers
 _PREFIX = "latchkey-pytest-"
