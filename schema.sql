@@ -264,6 +264,7 @@ CREATE TABLE recovery_codes (
   code_mac    bytea NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
   used_at     timestamptz,
+  friendly_name text NOT NULL DEFAULT '',
   PRIMARY KEY (user_id, code_mac)
 );
 

@@ -131,14 +131,26 @@ SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 -- name: list_factors(user_id uuid) -> row?
 SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
 
--- name: replace_recovery_codes(user_id uuid, code_macs bytea[]) -> row
+-- name: select_may_have_recovery_codes(user_id uuid) -> row
+-- Call it with the user's row locked.
+SELECT has_verified_factor(:user_id) AS has_factor,
+       EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;
+
+-- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text) -> row
+-- Without a name, the new codes get that of the old ones.
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND code_mac <> ALL (:code_macs)
-  RETURNING used_at
+  RETURNING used_at, friendly_name
+), named AS (
+  SELECT coalesce(:friendly_name, (SELECT max(friendly_name) FROM voided), '') AS friendly_name
 ), made AS (
-  INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs)
+  INSERT INTO recovery_codes (user_id, code_mac, friendly_name)
+  SELECT :user_id, unnest(:code_macs), friendly_name FROM named
 )
-SELECT EXISTS (SELECT FROM voided WHERE used_at IS NULL) AS replaced;
+SELECT friendly_name, EXISTS (SELECT FROM voided WHERE used_at IS NULL) AS replaced FROM named;
+
+-- name: delete_recovery_codes(user_id uuid)
+DELETE FROM recovery_codes WHERE user_id = :user_id;
 
 -- name: select_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz) -> row?
 SELECT code_mac
@@ -157,6 +169,7 @@ RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND 
 --                             refresh_token_lifetime integer, session_timebox integer) -> row? (created_at?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
+       (SELECT count(*) FROM recovery_codes WHERE user_id = u.id) AS total,
        (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS remaining,
        iso_8601((SELECT max(created_at) FROM recovery_codes WHERE user_id = u.id)) AS created_at
   FROM users AS u

@@ -697,10 +697,19 @@ class ListFactors(NamedTuple):
 
 def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: ...
 
+class SelectMayHaveRecoveryCodes(NamedTuple):
+    has_factor: bool
+    has_codes: bool
+
+def select_may_have_recovery_codes(on: Runner, /, *, user_id: str | None) -> SelectMayHaveRecoveryCodes: ...
+
 class ReplaceRecoveryCodes(NamedTuple):
+    friendly_name: str
     replaced: bool
 
-def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> ReplaceRecoveryCodes: ...
+def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, friendly_name: str | None) -> ReplaceRecoveryCodes: ...
+
+def delete_recovery_codes(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectRecoveryCode(NamedTuple):
     code_mac: memoryview
@@ -714,6 +723,7 @@ def use_recovery_code(on: Runner, /, *, user_id: str | None, code_mac: bytes | m
 
 class SelectRecoveryCodes(NamedTuple):
     state: str
+    total: int
     remaining: int
     created_at: str | None
 

@@ -143,7 +143,8 @@ DOORS = {
     "change_address": "/user /account/email /account/phone",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
-    "create_recovery_codes": "/recovery_codes /account/recovery-codes",
+    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /recovery_codes"
+    " /account/recovery-codes",
     "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",
     "delete_user": "/user /account/delete",
     "end_session": "/sessions/<session_id> /account/sessions/end",
@@ -152,7 +153,7 @@ DOORS = {
     "invite": "/admin/invite /invite",
     "log_out": "/logout /account/sessions/end-others /oauth/logout/confirm /sign-out",
     "refresh": "/token /oauth/token",
-    "remove": "/factors/<factor_id> /passkeys/<passkey_id> /user/api_keys/<api_key_id> /account/remove"
+    "remove": "/factors/<factor_id> /factors/recovery-codes /passkeys/<passkey_id> /user/api_keys/<api_key_id> /account/remove"
     " /user/identities/<identity_id:identity_id> /user/oauth/grants",
     "rename": "/passkeys/<passkey_id> /account/rename",
     "request_confirmation": "/resend /sign-up/code",
@@ -166,7 +167,7 @@ DOORS = {
     "verify": "/verify /account/email/verify /account/phone/verify /forgot-password/verify /sign-in/verify"
     " /sign-up/verify",
     "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
-    "verify_recovery_code": "/recovery_codes/verify /second-step/recovery",
+    "verify_recovery_code": "/factors/recovery-codes/verify /recovery_codes/verify /second-step/recovery",
 }
 # Statements count these, and a function of the view that has no act of its own.
 COUNTED_ELSEWHERE = {"refresh", "invite"}

@@ -1,3 +1,5 @@
+from typing import Any
+
 from flask import Blueprint, Response, jsonify
 
 from auth.domain.account import factors, recovery_codes
@@ -5,7 +7,7 @@ from auth.domain.sessions.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
-from auth.web.errors import found
+from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
 from sql import queries
@@ -74,6 +76,52 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
     return jsonify(id=factor_id)
 
 
+@blueprint.get("/factors/recovery-codes")
+@guard.access_token(Level.SESSION)
+def get_recovery_code_status() -> Response:
+    status = recovery_codes.status()
+    if not status.total:
+        raise ApiError("mfa_factor_not_found")
+    return jsonify(_own_codes() | {"total": status.total, "remaining": status.remaining})
+
+
+@blueprint.post("/factors/recovery-codes")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("create_recovery_codes", key=guard.caller_on_network)
+@audited("change_refused")
+def generate_recovery_codes() -> Response:
+    """Create ten recovery codes, shown once, for a user who has none."""
+    return _new_codes(replaces=False)
+
+
+@blueprint.post("/factors/recovery-codes/regenerate")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("create_recovery_codes", key=guard.caller_on_network)
+@audited("change_refused")
+def regenerate_recovery_codes() -> Response:
+    """Create ten recovery codes, shown once, and void the older ones."""
+    return _new_codes(replaces=True)
+
+
+@blueprint.delete("/factors/recovery-codes")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+def remove_recovery_codes() -> Response:
+    recovery_codes.remove_all(read_body(schemas.Reauthentication()))
+    return jsonify(id=guard.caller_id())
+
+
+@blueprint.post("/factors/recovery-codes/verify")
+@guard.access_token(Level.SESSION)
+@limited("verify_recovery_code", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="recovery_code")
+def redeem_recovery_code() -> Response:
+    """Raise the session to `aal2`."""
+    return _verify_code()
+
+
+# The names of 0.3, until 1.0.
 @blueprint.post("/recovery_codes")
 @guard.access_token(Level.SECOND_FACTOR)
 @limited("create_recovery_codes", key=guard.caller_on_network)
@@ -81,14 +129,15 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
     guard.live_caller()
-    codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))
-    return jsonify(codes=codes, created_at=created_at)
+    made = recovery_codes.create(read_body(schemas.Reauthentication()))
+    return jsonify(codes=made.codes, created_at=made.created_at)
 
 
 @blueprint.get("/recovery_codes")
 @guard.access_token(Level.SESSION)
 def get_recovery_codes() -> Response:
-    return jsonify(recovery_codes.status())
+    status = recovery_codes.status()
+    return jsonify(remaining=status.remaining, created_at=status.created_at)
 
 
 @blueprint.post("/recovery_codes/verify")
@@ -96,9 +145,25 @@ def get_recovery_codes() -> Response:
 @limited("verify_recovery_code", key=guard.caller_on_network)
 @audited("factor_refused", sign_in="recovery_code")
 def verify_recovery_code() -> Response:
+    return _verify_code()
+
+
+def _new_codes(*, replaces: bool) -> Response:
+    guard.live_caller()
+    made = recovery_codes.create(read_body(factor_schemas.RecoveryCodes()), replaces=replaces)
+    new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
+    return jsonify(_own_codes() | new)
+
+
+def _verify_code() -> Response:
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
     return token_response(recovery_codes.verify(code, for_client=True))
+
+
+def _own_codes() -> dict[str, Any]:
+    # A user has one set of codes, so its id is the user's.
+    return {"id": guard.caller_id(), "type": "recovery_code"}
 
 
 def _factor_id(text: str) -> str:

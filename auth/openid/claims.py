@@ -19,7 +19,8 @@ _AMR = {
     "otp": "otp",
     "recovery": "otp",
     "totp": "otp",
-    "recovery_code": "otp",
+    "mfa/recovery_code": "otp",
+    "recovery_code": "otp",  # of sessions from before 0.4.0
     "webauthn": "pop",
 }
 

@@ -175,7 +175,7 @@ def _second_steps() -> dict[str, Any]:
     settings, steps = latchkey.settings, own_steps()
     return {
         "steps": [_step(each) for each in steps],
-        "recovery_codes": recovery_codes.status()["remaining"],
+        "recovery_codes": recovery_codes.status().remaining,
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),

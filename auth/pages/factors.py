@@ -6,6 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
+from auth.core.factors.recovery_codes import grouped
 from auth.core.net.redirects import with_query
 from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
@@ -158,7 +159,7 @@ def finish_two_step(problem: Problem | None = None) -> Response:
     challenge_id = factors.challenge(factor_id)["id"]
     factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
     browser_sessions.resume()
-    has_codes = recovery_codes.status()["remaining"]
+    has_codes = recovery_codes.status().remaining
     response = (
         redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
     )
@@ -192,8 +193,9 @@ def replace_recovery_codes() -> Response:
 
 
 def _new_codes(*, with_factor: bool = False) -> Response:
-    codes, moment = recovery_codes.create({}, with_factor=with_factor)
-    known, day = guard.live_caller(), date.fromisoformat(moment[:10])
+    made = recovery_codes.create({}, with_factor=with_factor)
+    codes = [grouped(code) for code in made.codes]
+    known, day = guard.live_caller(), date.fromisoformat(made.created_at[:10])
     account = known.email or known.phone or guard.caller_id()
     head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()
     return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))

@@ -9,6 +9,7 @@ from auth.web import g
 from auth.web.application import JsonResponse
 
 T = TypeVar("T")
+_WRONG_CODES = "Too many wrong codes; sign in with an emailed link, try another way or network, or wait"
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
 ERRORS = {
@@ -145,10 +146,10 @@ ERRORS = {
     "mfa_challenge_expired": (422, "The challenge is unknown, used or expired; start over"),
     "mfa_verification_failed": (422, "Invalid TOTP code entered"),
     "recovery.mfa_verification_failed": (422, "The recovery code is wrong or already used"),
-    "factor.over_request_rate_limit": (
-        429,
-        "Too many wrong codes; sign in with an emailed link, try another way or network, or wait",
-    ),
+    "mfa_recovery_codes_sole_factor": (422, "Add an authenticator app, a security key or a passkey first"),
+    "mfa_verified_factor_exists": (422, "There are recovery codes already; regenerate them"),
+    "mfa_recovery_codes_locked": (429, _WRONG_CODES),
+    "factor.over_request_rate_limit": (429, _WRONG_CODES),
     "over_request_rate_limit": (429, "Too many requests; try again later"),
     "sign_in.over_request_rate_limit": (
         429,

@@ -39,6 +39,10 @@ class FactorVerification(Input):
             raise ValidationError("give either a code or webauthn", "code")
 
 
+class RecoveryCodes(Reauthentication):
+    friendly_name = fields.ShortText()
+
+
 RecoveryCode = Input.of(code=fields.ShortText(required=True))
 
 

@@ -1,15 +1,19 @@
-"""POST and GET /recovery_codes, and POST /recovery_codes/verify."""
+"""/factors/recovery-codes, and the names that its operations had in 0.3: /recovery_codes."""
 
 import re
 
 import pytest
 
-from tests.support.answers import A_TIMESTAMP, WRONG_CODE, assert_error, assert_ok
+from auth.web.context import EXTENSION
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, WRONG_CODE, assert_error, assert_ok
 from tests.support.factors import raised, set_up
 from tests.support.server import at_once
 from tests.support.users import session_of
 
 NONE = {"remaining": 0, "created_at": None}
+CODES = "/factors/recovery-codes"
+LOW = (403, "insufficient_aal")
+NO_CODES = (404, "mfa_factor_not_found", "Factor not found")
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def test_ten_codes_are_shown_once_and_void_older_ones(session):
     codes = response.json["codes"]
     assert_ok(response, {"codes": codes, "created_at": A_TIMESTAMP})
     assert len(set(codes)) == 10
-    assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{5}-[0-9a-hjkmnp-tv-z]{5}", code) for code in codes)
+    assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{16}", code) for code in codes)
     assert_ok(session.get("/recovery_codes"), {"remaining": 10, "created_at": A_TIMESTAMP})
     new = make(session)
     assert_error(use(session, codes[0]), *WRONG_CODE)
@@ -54,8 +58,8 @@ def test_code_raises_the_session_once_and_codes_go_with_the_last_factor(
     alice, app_and_session, codes, database, client, service_role
 ):
     low = alice.open_session()
-    high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
-    assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
+    high = session_of(low.client, use(low, f" {codes[0][:4]}-{codes[0][4:].upper()} "))
+    assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "mfa/recovery_code")
     mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
     assert [row.kind for row in mails] == ["factor_added", "recovery_code_used", "recovery_codes_created"]
     told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
@@ -84,5 +88,80 @@ def test_code_of_another_user_is_wrong(codes, bob):
 def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(alice, app_and_session, session, codes):
     for number in range(10):
         assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG_CODE)
-    assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
+    assert_error(use(session, codes[0]), 429, "mfa_recovery_codes_locked")
     assert raised(alice.open_session(), app_and_session[0]).claims["aal"] == "aal2"
+
+
+class TestOneSet:
+    """The wire of `auth.mfa.recoveryCodes`."""
+
+    def test_codes_are_generated_counted_used_regenerated_and_removed(self, alice, session, database):
+        own = {"id": alice.id, "type": "recovery_code"}
+        made = session.post(CODES, json={"friendly_name": "Drawer"})
+        codes = made.json["codes"]
+        assert_ok(made, own | {"friendly_name": "Drawer", "total": 10, "codes": codes})
+        assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{16}", code) for code in codes)
+        low = alice.open_session()
+        assert_ok(low.get(CODES), own | {"total": 10, "remaining": 10})
+        high = session_of(low.client, low.post(f"{CODES}/verify", json={"code": codes[0]}))
+        assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "mfa/recovery_code")
+        assert_ok(high.get(CODES), own | {"total": 10, "remaining": 9})
+        again = session.post(f"{CODES}/regenerate")
+        assert_ok(again, own | {"friendly_name": "Drawer", "total": 10, "codes": again.json["codes"]})
+        assert not {*codes} & {*again.json["codes"]}
+        assert_error(low.post(f"{CODES}/verify", json={"code": codes[1]}), *WRONG_CODE)
+        assert_ok(session.delete(CODES), {"id": alice.id})
+        assert_error(session.get(CODES), *NO_CODES)
+        assert_error(low.post(f"{CODES}/verify", json={"code": again.json["codes"][0]}), *WRONG_CODE)
+        kinds = database.all("SELECT kind FROM outbox WHERE channel = 'email'")
+        assert "factor_removed" in {row.kind for row in kinds}
+        assert database.count("audit_log", "action = 'recovery_codes_removed'") == 1
+
+    def test_a_second_set_is_refused_and_the_first_stays(self, session, codes):
+        refused = session.post(CODES)
+        assert_error(
+            refused, 422, "mfa_verified_factor_exists", "There are recovery codes already; regenerate them"
+        )
+        assert use(session, codes[0]).status_code == 200
+
+    def test_without_codes_nothing_is_replaced_or_removed(self, session):
+        for response in (session.get(CODES), session.post(f"{CODES}/regenerate"), session.delete(CODES)):
+            assert_error(response, *NO_CODES)
+        assert_ok(session.get("/recovery_codes"), NONE)
+
+    def test_user_without_a_verified_factor_gets_none(self, session, codes, app_and_session):
+        high = session_of(session.client, use(session, codes[0]))
+        assert high.delete(f"/factors/{app_and_session[0].id}").status_code == 200
+        for path in (CODES, "/recovery_codes"):
+            assert_error(high.post(path), 422, "mfa_recovery_codes_sole_factor", A_SENTENCE)
+
+    def test_below_aal2_codes_are_neither_made_nor_removed(self, alice, codes, database):
+        low = alice.open_session()
+        before = database.everything("recovery_codes")
+        for response in (low.post(CODES), low.post(f"{CODES}/regenerate"), low.delete(CODES)):
+            assert_error(response, *LOW)
+        assert database.everything("recovery_codes") == before
+
+    @pytest.mark.parametrize("method", ["generate", "regenerate", "remove"])
+    def test_older_session_needs_a_proof(self, session, database, method):
+        if method != "generate":
+            make(session)
+        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        before = database.everything("recovery_codes")
+        path = f"{CODES}/regenerate" if method == "regenerate" else CODES
+        response = session.open(path, "DELETE" if method == "remove" else "POST")
+        assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
+        assert database.everything("recovery_codes") == before
+
+    def test_one_of_two_concurrent_generations_succeeds(self, session, server):
+        session = session.on(server)
+        statuses = [answer.status_code for answer in at_once(2, lambda _: session.post(CODES))]
+        assert sorted(statuses) == [200, 422]
+
+    def test_codes_of_0_3_stay_valid(self, alice, session, app, database):
+        parts = app.extensions[EXTENSION]
+        (mac, *_) = parts.recovery_codes.macs(alice.id, "00gj27x9kq")
+        database.run(
+            "INSERT INTO recovery_codes (user_id, code_mac) VALUES (%(id)s, %(mac)s)", id=alice.id, mac=mac
+        )
+        assert use(alice.open_session(), "OOGJ2-7x9kq").status_code == 200

@@ -47,6 +47,40 @@ test("an authenticator app is enrolled, verified and removed", async () => {
   assert.equal(ok(await other.auth.mfa.getAuthenticatorAssuranceLevel()).currentLevel, "aal1");
 });
 
+test("recovery codes are generated, counted, used, replaced and removed", async () => {
+  const { client, email } = await signedIn({ experimental: { recoveryCodes: true } });
+  const { mfa } = client.auth;
+  failed(await mfa.recoveryCodes.generate(), 403, "insufficient_aal");
+  failed(await mfa.recoveryCodes.getStatus(), 404, "mfa_factor_not_found");
+  const { id, totp } = ok(await mfa.enroll({ factorType: "totp" }));
+  ok(await mfa.challengeAndVerify({ factorId: id, code: code(totp.secret) }));
+  const made = ok(await mfa.recoveryCodes.generate({ friendlyName: "Drawer" }));
+  assert.deepEqual([made.type, made.friendly_name, made.total, made.codes.length], ["recovery_code", "Drawer", 10, 10]);
+  failed(await mfa.recoveryCodes.generate(), 422, "mfa_verified_factor_exists");
+
+  const other = newClient({ experimental: { recoveryCodes: true } });
+  ok(await other.auth.signInWithPassword({ email, password }));
+  const events = [];
+  other.auth.onAuthStateChange((event) => events.push(event));
+  failed(await other.auth.mfa.recoveryCodes.verify({ code: "0000-0000-0000-0000" }), 422, "mfa_verification_failed");
+  const typed = made.codes[0].match(/.{4}/g).join("-").toUpperCase();
+  ok(await other.auth.mfa.recoveryCodes.verify({ code: typed }));
+  assert.ok(events.includes("MFA_CHALLENGE_VERIFIED"));
+  const levels = ok(await other.auth.mfa.getAuthenticatorAssuranceLevel());
+  assert.deepEqual([levels.currentLevel, levels.currentAuthenticationMethods.at(-1).method], ["aal2", "mfa/recovery_code"]);
+  const { id: set, type, total, remaining } = ok(await other.auth.mfa.recoveryCodes.getStatus());
+  assert.deepEqual([set, type, total, remaining], [made.id, "recovery_code", 10, 9]);
+  assert.deepEqual(ok(await other.auth.mfa.listFactors()).recovery_code, []);
+
+  const again = ok(await other.auth.mfa.recoveryCodes.regenerate());
+  assert.deepEqual([again.id, again.friendly_name, again.total], [made.id, "Drawer", 10]);
+  failed(await client.auth.mfa.recoveryCodes.verify({ code: made.codes[1] }), 422, "mfa_verification_failed");
+  assert.equal(ok(await other.auth.mfa.recoveryCodes.unenroll()).id, made.id);
+  failed(await other.auth.mfa.recoveryCodes.getStatus(), 404, "mfa_factor_not_found");
+  failed(await other.auth.mfa.recoveryCodes.regenerate(), 404, "mfa_factor_not_found");
+  failed(await other.auth.mfa.recoveryCodes.unenroll(), 404, "mfa_factor_not_found");
+});
+
 test("an administrator lists and removes factors", async () => {
   const { client, user } = await signedIn();
   const { id } = ok(await client.auth.mfa.enroll({ factorType: "totp" }));

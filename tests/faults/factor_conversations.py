@@ -73,11 +73,18 @@ def _raised(act: Callable[[Session, Any], Any]) -> Prepare:
     return prepare
 
 
-def _recovery_code(stage: Stage) -> Ask:
-    session = stage.session()
-    session = raised(session, enrol(session))
-    code = session.post("/recovery_codes").json["codes"][0]
-    return partial(session.post, "/recovery_codes/verify", json={"code": code})
+def _codes(act: Callable[[Session, str], Any]) -> Prepare:
+    """Request something of a user with recovery codes, of which one is given."""
+
+    def prepare(stage: Stage) -> Ask:
+        session = stage.session()
+        session = raised(session, enrol(session))
+        return partial(act, session, session.post("/recovery_codes").json["codes"][0])
+
+    return prepare
+
+
+CODES = "/factors/recovery-codes"
 
 
 def _any(session: Session, method: str, path: str) -> Any:
@@ -108,5 +115,14 @@ REQUESTS: dict[str, Prepare] = {
     "delete_any_factor": _raised(lambda session, app: _any(session, "DELETE", f"factors/{app.id}")),
     "create_recovery_codes": _raised(lambda session, _app: session.post("/recovery_codes")),
     "get_recovery_codes": _raised(lambda session, _app: session.get("/recovery_codes")),
-    "verify_recovery_code": _recovery_code,
+    "verify_recovery_code": _codes(
+        lambda session, code: session.post("/recovery_codes/verify", json={"code": code})
+    ),
+    "generate_recovery_codes": _raised(lambda session, _app: session.post(CODES)),
+    "get_recovery_code_status": _codes(lambda session, _code: session.get(CODES)),
+    "regenerate_recovery_codes": _codes(lambda session, _code: session.post(f"{CODES}/regenerate")),
+    "remove_recovery_codes": _codes(lambda session, _code: session.delete(CODES)),
+    "redeem_recovery_code": _codes(
+        lambda session, code: session.post(f"{CODES}/verify", json={"code": code})
+    ),
 }

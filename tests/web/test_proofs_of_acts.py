@@ -43,7 +43,7 @@ ACTS: dict[str, list[tuple[str, str, str | None]]] = {
     "add identity": [("add", "identity", NEVER)],
     "add factor": [("add", "factor", NEVER)],
     "add passkey": [("add", "passkey", NEVER)],
-    "add recovery codes": [("add", "recovery_codes", NEVER)],
+    "add or remove recovery codes": [("add", "recovery_codes", NEVER), ("remove", "recovery_codes", NEVER)],
     "remove account": [("remove", "account", NEVER)],
     "add API key": [("add", "api_key", NEVER)],
     "add grant": [("add", "grant", NEVER)],
@@ -259,6 +259,7 @@ def by_page(path: str, name: str | None = None, **others: str) -> Any:
 
 # The paths by which an act is asked for, and the credential that must exist.
 RECENT_ONE, OLD_ONE = "remove recent credential", "remove old credential"
+RECOVERY_CODES = "add or remove recovery codes"
 RECENT_GRANT, OLD_GRANT = "remove recent grant", "remove old grant"
 REMOVE = "/account/remove"
 PATHS = [
@@ -270,7 +271,10 @@ PATHS = [
     ("add identity", None, by_body("get", "/user/identities/authorize?provider=github", {})),
     ("add factor", None, by_body("post", "/factors", {"factor_type": "totp"})),
     ("add passkey", None, by_body("post", "/passkeys/registration/options", {})),
-    ("add recovery codes", None, by_body("post", "/recovery_codes", {})),
+    (RECOVERY_CODES, None, by_body("post", "/recovery_codes", {})),
+    (RECOVERY_CODES, None, by_body("post", "/factors/recovery-codes", {})),
+    (RECOVERY_CODES, "codes", by_body("post", "/factors/recovery-codes/regenerate", {})),
+    (RECOVERY_CODES, "codes", by_body("delete", "/factors/recovery-codes", {})),
     (RECENT_ONE, "github", by_body("put", "/user", {"remove": ["<github>"]})),
     (RECENT_ONE, "app", by_body("put", "/user", {"remove": ["<app>"]})),
     (RECENT_ONE, "passkey", by_body("put", "/user", {"remove": ["<passkey>", "<app>"]})),
@@ -301,7 +305,7 @@ PATHS = [
     (OLD_GRANT, None, by_page(REMOVE, "gitea", kind="application")),
     ("add factor", None, by_page("/account/two-step")),
     ("add passkey", None, by_page("/account/passkeys/new")),
-    ("add recovery codes", None, by_page("/account/recovery-codes")),
+    (RECOVERY_CODES, None, by_page("/account/recovery-codes")),
 ]
 
 

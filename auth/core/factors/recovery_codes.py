@@ -1,4 +1,4 @@
-"""Recovery codes: 50 random bits each, as two groups of five letters and digits."""
+"""Recovery codes: 80 random bits each, as sixteen letters and digits. Those of 0.3.1 have ten."""
 
 import re
 import secrets
@@ -11,8 +11,12 @@ _LOOKALIKES = str.maketrans("oil", "011")
 
 
 def new_codes() -> list[str]:
-    codes = ("".join(secrets.choice(_ALPHABET) for _ in range(10)) for _ in range(promises.RECOVERY_CODES))
-    return [f"{code[:5]}-{code[5:]}" for code in codes]
+    return ["".join(secrets.choice(_ALPHABET) for _ in range(16)) for _ in range(promises.RECOVERY_CODES)]
+
+
+def grouped(code: str) -> str:
+    """Return a code in fours, as pages show it."""
+    return "-".join(re.findall("....", code))
 
 
 def canonical(code: str) -> str:

@@ -10,7 +10,7 @@ from auth.core.tokens import derived_keys
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
-_RECOVERY_CODE = re.compile(r"[0-9a-z]{10}")
+_RECOVERY_CODE = re.compile("[0-9a-hjkmnp-tv-z]{10}|[0-9a-hjkmnp-tv-z]{16}")
 
 # The purposes of links and codes that each `type` of a verification accepts.
 PURPOSES = {

@@ -1,21 +1,28 @@
-"""Recovery codes: create them, and use one in place of a lost factor."""
+"""Recovery codes: create and remove them, and use one in place of a lost factor."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from auth.core.factors import recovery_codes
 from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import about_own, is_asked
 from auth.domain.sessions.token_response import Session, raise_session
 from auth.domain.sign_in import factor_codes
-from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
+from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller, remove
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import queries
 
 
-def create(body: dict[str, Any], *, with_factor: bool = False) -> tuple[list[str], str]:
-    """Replace the caller's recovery codes, and return the new ones and the time. Raises `ApiError`.
+class NewCodes(NamedTuple):
+    codes: list[str]
+    friendly_name: str
+    created_at: str
+
+
+def create(body: dict[str, Any], *, replaces: bool | None = None, with_factor: bool = False) -> NewCodes:
+    """Give the caller new recovery codes; `replaces` says whether there must be older ones, or must not.
+    Raises `ApiError`.
 
     `with_factor` if the notice of a factor, just added, tells of both: its link removes the codes too.
     """
@@ -23,18 +30,35 @@ def create(body: dict[str, Any], *, with_factor: bool = False) -> tuple[list[str
     codes = recovery_codes.new_codes()
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, add("recovery_codes"), given=given)
+        known = queries.select_may_have_recovery_codes(tx, user_id=caller.id)
+        if not known.has_factor:
+            raise ApiError("mfa_recovery_codes_sole_factor")
+        if replaces is not None and replaces != known.has_codes:
+            raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
         made = [latchkey.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes]
-        replaced = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made).replaced
+        name = body.get("friendly_name")
+        row = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made, friendly_name=name)
         audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])
         if not with_factor:
-            notify(tx, caller, "recovery_codes_created", replaced=replaced)
-    return codes, caller.moment
+            notify(tx, caller, "recovery_codes_created", replaced=row.replaced)
+    return NewCodes(codes, row.friendly_name, caller.moment)
 
 
-def status() -> dict[str, Any]:
-    """Return how many unused codes the caller has, and since when."""
-    row = guard.admit(queries.select_recovery_codes(latchkey.db, **guard.caller()))
-    return {"remaining": row.remaining, "created_at": row.created_at}
+def remove_all(body: dict[str, Any]) -> None:
+    """Remove the caller's recovery codes. Raises `ApiError`."""
+    act = remove("recovery_codes")
+    given = give_proof(guard.live_caller(), body, act)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, act, given=given)
+        if not queries.delete_recovery_codes(tx, user_id=caller.id):
+            raise ApiError("mfa_factor_not_found")
+        audit.record(tx, caller.id, caller.email, ["recovery_codes_removed"], [])
+        notify(tx, caller, "factor_removed")
+
+
+def status() -> "queries.SelectRecoveryCodes":
+    """Return how many codes the caller has, used or not, and since when."""
+    return guard.admit(queries.select_recovery_codes(latchkey.db, **guard.caller()))
 
 
 def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
@@ -43,7 +67,7 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
         guard.caller_id(), code, made_before
     ):
         raise ApiError("recovery.mfa_verification_failed")
-    issue = about_own("recovery_code", for_client=for_client)
+    issue = about_own("mfa/recovery_code", for_client=for_client)
     with latchkey.db.transaction() as tx:
         code_mac = factor_codes.check_recovery_code(tx, guard.caller_id(), code, made_before)
         issue.confirm(tx)
@@ -52,5 +76,5 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
             left = spent.remaining
             audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
             notify(tx, caller, "recovery_code_used", remaining=left)
-            return Session(raise_session(tx, g.caller.session_id, "recovery_code", None), issue)
+            return Session(raise_session(tx, g.caller.session_id, "mfa/recovery_code", None), issue)
     raise ApiError("recovery.mfa_verification_failed")

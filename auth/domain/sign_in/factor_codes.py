@@ -73,7 +73,8 @@ def _record_verdict(tx: Transaction, kind: str, user_id: str, is_right: bool, ap
     audit.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         limits.add_headers(limits.Window(most, 0, verdict.refused_for))
-        raise limits.refusal("factor.over_request_rate_limit", verdict.refused_for)
+        key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
+        raise limits.refusal(key, verdict.refused_for)
 
 
 def is_totp(user_id: str, factor: Any, code: str) -> bool:

@@ -49,6 +49,7 @@ _FIELDS = {
 _BY_KEY = {
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
+    "mfa_recovery_codes_locked": "factor_rate_limit",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
 }

@@ -61,6 +61,7 @@ ACTS = [
     ),
     ("client_secret_ended", {"client": "Wiki"}, "old secret of an OAuth client ended: Wiki"),
     ("recovery_codes_created", {}, "recovery codes created"),
+    ("recovery_codes_removed", {}, "recovery codes removed"),
     ("recovery_code_used", {"remaining": 9}, "recovery code used, 9 left"),
     ("signed_out", {"scope": "global"}, "signed out everywhere"),
     ("signed_out", {"scope": "local"}, "signed out here"),
