@@ -76,9 +76,10 @@ class Session(Methods):
         return self
 
     def remove_identity(self, provider: str, **proof: str) -> Any:
-        """Ask to remove the identity of a provider, `email` or `phone`."""
-        ids = {each["provider"]: each["id"] for each in self.get("/user").json["identities"]}
-        return self.delete(f"/user/identities/{ids[provider]}", json=proof)
+        """Ask to remove the identity of a provider, `email` or `phone`; one that does not exist if it is not shown."""
+        shown = self.get("/user").json.get("identities", [])
+        ids = {each["provider"]: each["id"] for each in shown}
+        return self.delete(f"/user/identities/{ids.get(provider, uuid.uuid4())}", json=proof)
 
     def refresh(self) -> Any:
         """Send the refresh token; may be repeated."""
