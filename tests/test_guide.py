@@ -24,7 +24,10 @@ PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-a-wing.md": (*OF_ENDPOIN
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Return the files and the text of each block of code of a page."""
-    text = (ROOT / "docs" / page).read_text()
+    return blocks_of((ROOT / "docs" / page).read_text())
+
+
+def blocks_of(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^```\w+ ?([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 

@@ -5,14 +5,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from dotenv import dotenv_values
 
 from auth.core import addresses, logs, settings
 from auth.core.keys import fingerprints
-from auth.core.settings import running
+from auth.core.settings import running, state
 from auth.core.settings.kept_secrets import Missing
 from sql import Database, queries
 
@@ -23,19 +25,24 @@ if TYPE_CHECKING:
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
     if parts := _given_parts():
         return parts.settings
+    _take_settings()
     loaded = settings.load(missing_secrets=missing_secrets)
-    port = None if "PORT" in loaded.origins else running.port(loaded.state_dir)
-    if port:
-        # Else the URLs that commands print would not be the service's.
-        os.environ["PORT"] = port
-        try:
-            loaded = settings.load(missing_secrets=missing_secrets)
-        finally:
-            del os.environ["PORT"]
     logs.configure(loaded)
     for warning in loaded.warnings:
         click.echo(warning, err=True)
     return loaded
+
+
+def _take_settings() -> None:
+    """Set what the running service was given and this command was not, until the command ends."""
+    try:
+        own = {**dotenv_values(".env"), **os.environ}
+    except (OSError, ValueError):
+        return  # which `load` reports
+    for name, value in running.given(state.directory_of(own)).items():
+        if name not in own:
+            os.environ[name] = value
+            click.get_current_context().call_on_close(partial(os.environ.pop, name, None))
 
 
 def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:

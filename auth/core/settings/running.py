@@ -1,35 +1,46 @@
 """What a service leaves in its state directory for commands: its settings, and why its last start failed."""
 
+import dataclasses
 import fcntl
 import json
+import os
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dotenv import dotenv_values
+
 from auth.core import files
-from auth.core.settings import Settings, kept_secrets, listing, name_of
+from auth.core.settings import Settings, kept_secrets, listing, name_of, names
+from auth.core.settings.providers import PROVIDER_PREFIX
 
 _RECORD, _ERROR = "service.json", "start_error"
-# A command may have others than the processes of the service. Keys have their fingerprints in the database.
-_OF_PROCESSES = (
-    "database_owner_url",
-    "state_dir",
-    "bind",
-    "workers",
-    "deliver",
-    "metrics_bind",
-    "log_format",
-    "log_level",
+_ENVIRONMENT = "environment"
+# A command has its own.
+_OF_COMMANDS = ("state_dir", "metrics_bind", "log_format", "log_level")
+_OF_PROCESSES = ("database_owner_url", "bind", "workers", "deliver")
+# No command reads them.
+OF_REQUESTS = (
+    "anonymous_enabled",
+    "cors_origins",
+    "oauth_consent_url",
+    "oauth_dynamic_registration",
+    "refresh_token_rotation",
+    "service_role_jwt",
+    "verify_on_get",
 )
-_NOT_COMPARED = {name_of(field) for field in (*_OF_PROCESSES, *kept_secrets.FILES)}
+# Keys have their fingerprints in the database.
+_NOT_COMPARED = set(map(name_of, (*_OF_COMMANDS, *_OF_PROCESSES, *OF_REQUESTS, *kept_secrets.FILES)))
 # Locked by the service until it ends.
 _locked: list[BinaryIO] = []
 
 
 def announce(settings: Settings) -> None:
     """Record the settings of the service that runs now, unless the state directory cannot be written."""
-    record = {"settings": _chosen(settings), "sources": sorted(set(settings.origins.values()))}
+    known = {"pid": os.getpid(), "dotenv": str(Path(".env").resolve())}
+    record = {"settings": _chosen(settings)} | known
     path = settings.state_dir / _RECORD
     with suppress(OSError):
         (settings.state_dir / _ERROR).unlink(missing_ok=True)
@@ -59,26 +70,56 @@ def is_serving(state_dir: Path) -> bool:
     return _record(state_dir) is not None
 
 
-def port(state_dir: Path) -> str | None:
-    """Return the PORT that the running service was given, if any."""
+def given(state_dir: Path) -> dict[str, str]:
+    """Return the settings of the running service, as far as this user may read them."""
     record = _record(state_dir)
-    return record["settings"].get("PORT") if record else None
+    if record is None:
+        return {}
+    found: dict[str, str | None] = {}
+    # The record of release 0.3.1 has neither.
+    with suppress(OSError, ValueError, KeyError):
+        found |= dotenv_values(record["dotenv"])
+    # The environment that the master was started with. Only Linux shows it.
+    with suppress(OSError, ValueError, KeyError):
+        environment = Path(f"/proc/{record['pid']}/environ").read_text()
+        found |= dict(line.split("=", 1) for line in environment.split("\0") if "=" in line)
+    # The service may have started before its file was changed.
+    found |= {name: value for name, value in record["settings"].items() if name in _plain()}
+    known = set(names()) - set(map(name_of, _OF_COMMANDS))
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and (name in known or name.startswith(PROVIDER_PREFIX))
+    }
 
 
 def difference(settings: Settings) -> str | None:
-    """Return a line that names the settings in which a command differs from the running service."""
+    """Return why a command would act with other settings than the running service, and what mends it."""
     record = _record(settings.state_dir)
     if record is None:
         return None
     theirs, own = record["settings"], _chosen(settings)
-    names = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
-    if not names:
+    changed = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
+    if not changed:
         return None
-    sources = " and ".join(record["sources"]).replace("environment", "the environment") or "the defaults"
-    return (
-        f"The running service has other settings than this command: {', '.join(names)}."
-        f" It has its own from {sources}. Run this with them, under systemd by deploy/latchkey."
-    )
+    problem = f"The running service has other settings than this command: {', '.join(changed)}."
+    files_of = {settings.origins.get(name, _ENVIRONMENT) for name in changed} - {_ENVIRONMENT}
+    if files_of:
+        return f"{problem} Restart the service if it reads {min(files_of)}; else remove them there."
+    exports = [f"{name}={_pasted(name, theirs[name])}" for name in changed if name in theirs]
+    unsets = [name for name in changed if name not in theirs]
+    lines = (f"export {' '.join(exports)}" if exports else "", f"unset {' '.join(unsets)}" if unsets else "")
+    return f"{problem} To act with the service's, run: {'; '.join(filter(None, lines))}"
+
+
+def _pasted(name: str, shown: str) -> str:
+    return shlex.quote(shown) if name in _plain() else "…"
+
+
+def _plain() -> set[str]:
+    """Return the names of the settings whose values are shown as they are written."""
+    fields = (field for field in dataclasses.fields(Settings) if field.metadata)
+    return {name_of(field.name) for field in fields if "shows" not in field.metadata}
 
 
 def _chosen(settings: Settings) -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +26,11 @@ _REMEDIES = {
     errno.ENOSPC: "Free space on its disk.",
     errno.EDQUOT: "Free space, or raise the quota.",
 }
+
+
+def directory_of(environment: Mapping[str, str | None]) -> Path:
+    """Return the state directory, even if other settings are not valid."""
+    return Path(environment.get("AUTH_STATE_DIR") or "var").resolve()
 
 
 def make_directory(directory: Path) -> None:

@@ -2,12 +2,11 @@ import dataclasses
 import os
 import sys
 import time
-from pathlib import Path
 
 import click
 
 from auth.cli.commands import json_option, load_settings, show
-from auth.core.settings import Settings, SettingsError, running
+from auth.core.settings import Settings, SettingsError, running, state
 from auth.core.settings.kept_secrets import Missing
 from auth.operator.doctor.examination import CHECKS, Result, examine, examine_files
 from auth.operator.processes.start_checks import check_files
@@ -61,7 +60,7 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
         except SettingsError as error:
             named = named or [_of_setting(line) for line in str(error).splitlines()]
     if settings is None:
-        return named + examine_files(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), skip)
+        return named + examine_files(state.directory_of(os.environ), skip)
     named = named or [_of_setting(line) for line in settings.warnings]
     if problem := running.difference(settings):
         named.append(Result("settings", "failed", problem))

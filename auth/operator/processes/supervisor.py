@@ -18,14 +18,21 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg2
 
 from auth.core import logs
 from auth.core.keys import fingerprints, key_ring
-from auth.core.settings import Settings, SettingsError, load, relying_party, running, served, state
+from auth.core.settings import (
+    Settings,
+    SettingsError,
+    load,
+    relying_party,
+    running,
+    served,
+    state,
+)
 from auth.operator.processes import start_checks, starting
 from auth.operator.processes.delivery_process import DeliveryProcess
 from sql.pool import reason
@@ -37,8 +44,7 @@ def settings() -> Settings:
         try:
             served.current = _load()
         except (SettingsError, OSError) as error:
-            # The state directory as the doctor finds it without valid settings.
-            running.keep_error(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), str(error))
+            running.keep_error(state.directory_of(os.environ), str(error))
             sys.exit(logs.start_failure(str(error)))
     return served.current
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import re
 import subprocess
 import sys
@@ -105,12 +106,7 @@ def test_messages_are_printed_on_localhost_and_not_logged(service, client):
 
 
 def test_command_finds_the_embedded_database_of_a_running_service(service, client):
-    environment = {
-        "AUTH_STATE_DIR": str(service.state_dir),
-        "AUTH_BCRYPT_COST": "4",
-        "PORT": str(service.port),
-        "LATCHKEY_ADMIN_PASSWORD": PASSWORD,
-    }
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
     result = run_with_settings(environment, "create-admin", "carol@example.com")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
@@ -118,16 +114,53 @@ def test_command_finds_the_embedded_database_of_a_running_service(service, clien
     assert client.post("/login-admin", json=body).status_code == 200
 
 
-def test_command_with_other_settings_than_the_service_names_them(service):
-    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+def test_command_with_other_settings_than_the_service_names_them_and_what_to_paste(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir)}
     problem = (
-        "The running service has other settings than this command: AUTH_BCRYPT_COST, AUTH_BRAND_NAME. It has its"
-        " own from the environment. Run this with them, under systemd by deploy/latchkey."
+        "The running service has other settings than this command: {}. To act with the service's, run: {}"
     )
-    for command in (["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
-        result = run_with_settings(environment, *command)
-        assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {problem}\n")
-    assert f"✗ {problem}\n" in run_with_settings(environment, "doctor").stdout
+    own_name = problem.format("AUTH_BRAND_NAME", "unset AUTH_BRAND_NAME")
+    both = problem.format(
+        "AUTH_BCRYPT_COST, AUTH_BRAND_NAME", "export AUTH_BCRYPT_COST=4; unset AUTH_BRAND_NAME"
+    )
+    for changes, said in (({}, own_name), ({"AUTH_BCRYPT_COST": "5"}, both)):
+        changed = environment | {"AUTH_BRAND_NAME": "Acme"} | changes
+        for command in (["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+            result = run_with_settings(changed, *command)
+            assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {said}\n")
+        assert f"✗ {said}\n" in run_with_settings(changed, "doctor").stdout
+
+
+def test_line_of_the_refusal_lets_the_command_act(service):
+    environment = os.environ | {
+        "AUTH_STATE_DIR": str(service.state_dir),
+        "AUTH_BRAND_NAME": "A me",
+        "PORT": "1",
+    }
+    command = f"{sys.executable} -m latchkey mail-test carol@example.com"
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", script], env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+
+    line = run(command).stderr.partition(", run: ")[2].strip()
+    assert line == f"export PORT={service.port}; unset AUTH_BRAND_NAME"
+    assert f"Subject: Test email from http://localhost:{service.port}\n" in run(f"{line}\n{command}").stdout
+
+
+def test_command_with_other_settings_of_requests_only_acts(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_CORS_ORIGINS": "https://app.example.com"}
+    result = run_with_settings(environment, "mail-test", "carol@example.com")
+    assert (result.exit_code, "To: carol@example.com" in result.stdout) == (3, True)
+
+
+def test_settings_that_no_command_reads_are_read_for_requests_only():
+    of_requests = ("auth/api/", "auth/web/", "auth/openid/api/", "auth/core/settings/")
+    words = re.compile(rf"\b({'|'.join(running.OF_REQUESTS)})\b")
+    readers = {path for path in (CHECKOUT / "auth").rglob("*.py") if words.search(path.read_text())}
+    names = {path.relative_to(CHECKOUT).as_posix() for path in readers}
+    assert {name for name in names if not name.startswith(of_requests)} == set()
 
 
 def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
@@ -146,11 +179,35 @@ def test_record_of_a_service_that_has_ended_does_not_hinder_commands_that_run_at
     path.write_text('{"settings": {"PORT": "1"}, "sources": []}')
     with path.open("rb") as other_command:
         fcntl.flock(other_command, fcntl.LOCK_SH)
-        assert running.port(tmp_path) is None
+        assert running.given(tmp_path) == {}
+
+
+def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_record(tmp_path):
+    (tmp_path / ".env").write_text(
+        "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
+    )
+    settings = {"AUTH_BRAND_NAME": "Acme", "AUTH_SMTP_CLIENT_SECRET": "hidden", "PORT": "8001"}
+    # Its process cannot be read.
+    record = {"settings": settings, "pid": 0, "dotenv": str(tmp_path / ".env")}
+    path = tmp_path / "service.json"
+    path.write_text(json.dumps(record))
+    with path.open("rb") as service:
+        fcntl.flock(service, fcntl.LOCK_EX)
+        taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
+        assert running.given(tmp_path) == taken
+        # That of 0.3.1.
+        path.write_text(json.dumps({"settings": settings, "sources": []}))
+        assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+
+
+def test_settings_that_a_command_took_end_with_it(service):
+    before = dict(os.environ)
+    run_with_settings({"AUTH_STATE_DIR": str(service.state_dir)}, "explain", "nobody@example.com")
+    assert dict(os.environ) == before
 
 
 def test_command_speaks_of_the_port_of_the_service(service):
-    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BCRYPT_COST": "4"}
+    environment = {"AUTH_STATE_DIR": str(service.state_dir)}
     result = run_with_settings(environment, "create-admin", "erin@example.com", "--password", PASSWORD)
     assert f"Sign in to the console: http://localhost:{service.port}/console\n" in result.stdout
 
