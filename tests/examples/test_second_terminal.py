@@ -83,7 +83,7 @@ def terminals() -> Iterator[Callable[[str], tuple[Terminal, Service]]]:
         @functools.cache
         def start(has_settings: bool) -> tuple[Terminal, Service]:
             directory = stack.enter_context(short_directory())
-            for name in ("examples", "latchkey", "auth"):
+            for name in ("examples", "latchkey_auth", "auth"):
                 (directory / name).symlink_to(CHECKOUT / name)
             (directory / ".venv" / "bin").mkdir(parents=True)
             for name in ("latchkey", "flask", "python3"):
@@ -92,7 +92,7 @@ def terminals() -> Iterator[Callable[[str], tuple[Terminal, Service]]]:
             lines = [line for page in PAGES for line in settings(page)] if has_settings else []
             (directory / ".env").write_text(opened.here("\n".join(lines)))
             own = {"PORT": str(opened.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
-            command = [sys.executable, "-m", "latchkey", "serve"]
+            command = [sys.executable, "-m", "latchkey_auth", "serve"]
             service = Service(directory / "var", command=command, directory=directory, **own)
             return opened, stack.enter_context(service)
 

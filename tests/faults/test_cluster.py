@@ -89,7 +89,7 @@ class Cluster:
             pass  # until a block has room for all ports
         self.port = port
         program = directory.parent / "program"
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m latchkey "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m latchkey_auth "$@"\n')
         program.chmod(0o755)
         self._environment = {
             "PATH": os.environ["PATH"],

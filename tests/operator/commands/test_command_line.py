@@ -77,7 +77,7 @@ def test_usage_line_names_the_command_that_was_typed(name, monkeypatch, capsys):
 
 
 def test_usage_line_is_the_same_however_the_command_is_started():
-    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey"]):
+    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey_auth"]):
         done = subprocess.run(
             [*program, "users", "nonsense"], cwd=CHECKOUT, env={}, capture_output=True, text=True, check=False
         )

@@ -44,7 +44,7 @@ def service(installed) -> Iterator[Service]:
         for name in OWN_MODULES:
             (directory / name).parent.mkdir(exist_ok=True)
             (directory / name).write_text("raise SystemExit('This is the application.')")
-        command = [sys.executable, "-P", "-m", "latchkey", "serve"]
+        command = [sys.executable, "-P", "-m", "latchkey_auth", "serve"]
         changes = {"PYTHONPATH": str(installed), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
         with Service(directory / "var", command=command, directory=directory, **changes) as service:
             yield service
@@ -59,7 +59,7 @@ def client(service) -> Iterator[ServerClient]:
 
 def test_wheel_has_one_top_level_package_which_holds_everything(installed):
     names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert names == {"latchkey"}
+    assert names == {"latchkey_auth"}
     tracked = [
         "auth",
         "sql",
@@ -78,11 +78,11 @@ def test_wheel_has_one_top_level_package_which_holds_everything(installed):
         text=True,
         check=True,
     )
-    assert [name for name in listed.stdout.split() if not (installed / "latchkey" / name).exists()] == []
+    assert [name for name in listed.stdout.split() if not (installed / "latchkey_auth" / name).exists()] == []
 
 
 def test_command_of_the_wheel_is_called_latchkey_in_its_help(installed):
-    command = [sys.executable, "-P", "-m", "latchkey", "clients", "create", "--help"]
+    command = [sys.executable, "-P", "-m", "latchkey_auth", "clients", "create", "--help"]
     environment = {"PYTHONPATH": str(installed)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: latchkey clients create [OPTIONS] NAME")
@@ -91,7 +91,7 @@ def test_command_of_the_wheel_is_called_latchkey_in_its_help(installed):
 def test_delivery_process_runs_from_the_wheel(service, installed):
     (process,) = wait_until(service.delivery_processes)
     environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-    assert f"PYTHONPATH={installed}/latchkey:{installed}".encode() in environment
+    assert f"PYTHONPATH={installed}/latchkey_auth:{installed}".encode() in environment
 
 
 def test_messages_are_printed_on_localhost_and_not_logged(service, client):
@@ -137,7 +137,7 @@ def test_line_of_the_refusal_lets_the_command_act(service):
         "AUTH_BRAND_NAME": "A me",
         "PORT": "1",
     }
-    command = f"{sys.executable} -m latchkey mail-test carol@example.com"
+    command = f"{sys.executable} -m latchkey_auth mail-test carol@example.com"
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
