@@ -1,13 +1,19 @@
 """requirements.lock, which deploy/install demands: the packages of setup.cfg, as constraints.txt pins them."""
 
 import configparser
+import hashlib
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from importlib.metadata import metadata, requires
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.support import release_contents
+from tests.support.cases import cases
 from tests.support.processes import CHECKOUT
 
 LOCK = (CHECKOUT / "requirements.lock").read_text()
@@ -74,3 +80,67 @@ def test_third_parties_lists_each_package_with_the_licence_that_it_declares():
     assert {name: listed[name] for name, licence in declared.items() if licence} == {
         name: licence for name, licence in declared.items() if licence
     }
+
+
+def test_list_of_a_release_has_version_hashes_and_licence_of_each_package_of_the_lock_and_no_other(tmp_path):
+    wheel = tmp_path / "latchkey_auth-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    listed = release_contents.contents(wheel)
+    assert listed["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(b"wheel").hexdigest()
+    components = {component["name"]: component for component in listed["components"]}
+    assert len(components) == len(listed["components"])
+    assert {name: f"=={each['version']}" for name, each in components.items()} == {
+        name: str(pin.specifier) for name, pin in LOCKED.items()
+    }
+    for name, component in components.items():
+        assert component["purl"] == f"pkg:pypi/{name}@{component['version']}"
+        (licence,) = component["licenses"]
+        assert licence.get("expression") or licence["license"]["name"]
+    hashes = [
+        digest["content"]
+        for component in listed["components"]
+        for files in component["externalReferences"]
+        for digest in files["hashes"]
+    ]
+    assert sorted(hashes) == sorted(re.findall(r"--hash=sha256:(\w+)", LOCK))
+
+
+FINDS = "jinja2 2.10 PYSEC-2019-217 2.10.1 CVE-2019-10906"
+
+
+@pytest.fixture
+def audit(tmp_path):
+    """Return what runs `make audit` with a pip-audit that says one thing of jinja2 2.10, and another of the lock."""
+    for name in ("Makefile", "requirements.lock"):
+        shutil.copy(CHECKOUT / name, tmp_path)
+    program = tmp_path / ".venv" / "bin" / "pip-audit"
+    program.parent.mkdir(parents=True)
+
+    def run(of_jinja2: str, status: int) -> subprocess.CompletedProcess[str]:
+        program.write_text(
+            "#!/bin/sh\n"
+            f'case "$*" in *vulnerable*) echo {of_jinja2}; exit 1 ;; esac\n'
+            f'while [ "$1" != --requirement ]; do shift; done; cp "$2" asked; exit {status}\n'
+        )
+        program.chmod(0o755)
+        command = ["make", "audit", "PYTHON=true"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@cases("answer", ["Dependency not found on PyPI and could not be audited", "No known vulnerabilities found"])
+def test_audit_fails_where_nothing_knows_of_a_known_vulnerability(audit, tmp_path, answer):
+    done = audit(answer, 0)
+    assert (done.returncode, "NOTHING WAS AUDITED" in done.stdout, answer in done.stdout) == (2, True, True)
+    assert not (tmp_path / "asked").exists()
+
+
+@cases(("status", "expected"), [(0, 0), (1, 2)])
+def test_audit_asks_about_each_package_of_the_lock_on_any_python(audit, tmp_path, status, expected):
+    assert audit(FINDS, status).returncode == expected
+    asked = pins((tmp_path / "asked").read_text())
+    assert {name: pin.specifier for name, pin in asked.items()} == {
+        name: pin.specifier for name, pin in LOCKED.items()
+    }
+    assert {pin.marker for pin in asked.values()} == {None}
