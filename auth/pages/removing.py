@@ -96,7 +96,9 @@ def _change(id: str) -> _Removal:
     change = found(recent.get(id), "not_found")
     shown = shown_change(change)
     kind = {"grant": "application", "api_key": "api_key"}.get(change["type"])
-    name = shown["label"] if kind else Markup(" ").join(filter(None, (shown["title"], shown["label"])))
+    is_of_provider = change["type"] == "identity"
+    parts = (shown["title"], shown["label"]) if is_of_provider else (shown["label"] or shown["title"],)
+    name = Markup(" ").join(filter(None, parts))
     follows = text("removal", kind or "change", application=name)
     done = with_query(destination().path("account/changes"), {"done": kind or "removed"})
     return _Removal(name, follows, remove(None, id), partial(change_user, {"remove": [id]}), done)

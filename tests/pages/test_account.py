@@ -239,7 +239,7 @@ class TestApiKeys:
         assert "at most 20 different words" in visitor.submit(name="CI", scopes='"').text
         assert "Use at most 80 characters." in visitor.submit(name=" ").text
         shown = visitor.submit(name=" <b>CI</b> ", days="", scopes="b a").text
-        (key,) = re.findall(r"<code>(lk_\w+)</code>", shown)
+        (key,) = re.findall(r">(lk_\w+)</code>", shown)
         assert database.one("SELECT name, scopes, expires_at FROM api_keys") == (
             "<b>CI</b>",
             ["b", "a"],

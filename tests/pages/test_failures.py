@@ -214,7 +214,7 @@ class TestStories:
         forwarder.close()
         page = visitor.press(action, **fields)
         assert (page.status, AWAY in page.text) == (503, True)
-        assert '">Continue</a>' in page.text
+        assert '">Your account</a>' in page.text
         forwarder.open()
         visitor.page = form
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'banned' WHERE ended_at IS NULL")

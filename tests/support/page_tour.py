@@ -25,6 +25,7 @@ SETTINGS = {
     "AUTH_PROVIDER_OKTA_CLIENT_ID": "walks",
     "AUTH_PROVIDER_OKTA_CLIENT_SECRET": "a-secret-of-the-walks",
     "AUTH_PROVIDER_OKTA_ISSUER": "https://okta.example.com",
+    "AUTH_PROVIDER_OKTA_TITLE": "Okta",
 }
 
 
