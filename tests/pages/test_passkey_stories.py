@@ -123,8 +123,8 @@ def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
     page.wait_for(TOO_LATE)
     # The device has kept the passkey, and would offer it.
     page.clear(authenticator)
-    page.click("Continue")
-    page.wait_for("Your account")
+    page.click("Your account")
+    page.wait_for("Security")
     page.forget()
     signed_in_with_new_passkey(page, here, alice)
     page.forget()
