@@ -134,7 +134,7 @@ class TestPreview:
     @cases(
         ("message", "language", "said", "carries"),
         [
-            ("email.signup", "de", "Bestätigen Sie Ihre E-Mail-Adresse", "&amp;type=signup"),
+            ("email.signup", "de", "Bestätigen Sie Ihre E\u2011Mail-Adresse", "&amp;type=signup"),
             ("email.password_changed", "en", "Acme &lt;no-reply@localhost&gt;", "&amp;type=undo"),
             ("email.invite", "fr", "Ada Lovelace vous invite", "&amp;type=invite"),
             ("sms.sms", "en", "123456 is your code", "#123456"),
