@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.next_pages.extend(
         (
-            ("email|phone|changes|two-step|delete|passkeys/new", "account/{}"),
+            ("email|phone|changes|two-step|recovery-codes|delete|passkeys/new", "account/{}"),
             ("new-password|join", "{}"),
             ("here", "sign-in/{}"),
+            (r"account/connect\?provider=[a-z0-9_]+", "{}"),
             (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),
         )
     )

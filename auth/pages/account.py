@@ -132,9 +132,21 @@ def end_other_devices() -> Response:
 @blueprint.post("/account/connect")
 @form("connect_identity", level=Level.PROOF, refusal="change_refused")
 def connect_provider() -> Response:
+    return _connect()
+
+
+@blueprint.get("/account/connect")
+@signed_in(Level.PROOF)
+@limited("connect_identity", key=guard.caller_on_network)
+def continue_to_connect() -> Response:
+    """Begin after the proof that the form asked for."""
+    return Response() if request.method == "HEAD" else _connect()
+
+
+def _connect() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identities.require_manual_linking()
-    chosen = oauth.provider_named(request.form.get("provider", ""))
+    chosen = oauth.provider_named(request.values.get("provider", ""))
     state = identities.begin(
         chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
     )

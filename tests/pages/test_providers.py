@@ -81,6 +81,33 @@ def test_account_is_connected_and_disconnected(visitor, acme, alice):
     assert visitor.page.url.startswith(f"{SITE}/account?done=disconnected")
 
 
+def test_account_is_connected_after_the_proof_that_interrupted_it(visitor, acme, alice, database):
+    visitor.signed_in_as(alice).visit("/account")
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    page = visitor.send("/account/connect", provider="acme")
+    assert page.url == f"{SITE}/account/confirm?next=account%2Fconnect%3Fprovider%3Dacme"
+    assert database.count("oauth_flows") == 0
+    assert visitor.press("account/confirm", current_password=PASSWORD).url.startswith(
+        f"{SITE}/link-identity?"
+    )
+    assert visitor.submit().url == f"{SITE}/account?done=identity_linked"
+
+
+def test_address_that_begins_to_connect_needs_a_session_a_proof_and_a_provider(
+    visitor, service, acme, alice, database
+):
+    begins = "/account/connect?provider=acme"
+    assert visitor.visit(begins).url == f"{SITE}/sign-in"
+    visitor.signed_in_as(alice)
+    assert visitor.visit("/account/connect?provider=nobody").status == 400
+    cookies = "; ".join(f"{each.name}={each.value}" for each in visitor.cookies)
+    client = service.app.test_client(use_cookies=False)
+    assert client.head(begins, headers={"Cookie": cookies}).status_code == 200
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    assert visitor.visit(begins).url.startswith(f"{SITE}/account/confirm?")
+    assert database.count("oauth_flows") == 0
+
+
 def settings_of(*names: str, **more: str) -> dict[str, str]:
     """Return the settings of providers that nobody uses, of which only OKTA is not built in."""
     values = {"CLIENT_ID": "id", "CLIENT_SECRET": "secret"}

@@ -86,7 +86,10 @@ class TestAuthenticatorApp:
         assert "error_code=session_expired" in visitor.post(f"{SITE}/second-step", form).url
         assert visitor.session_cookie
 
-    @pytest.mark.parametrize("path", ["new-password", "account/delete", "account/email", "account/two-step"])
+    @pytest.mark.parametrize(
+        "path",
+        ["new-password", "account/delete", "account/email", "account/two-step", "account/recovery-codes"],
+    )
     def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, passed, database, path):
         database.run(LATER)
         database.run("UPDATE factors SET last_step = NULL")
@@ -234,7 +237,7 @@ class TestAuthenticatorApp:
 
 class TestPasskeys:
     @pytest.fixture
-    def authenticator(self, visitor, alice) -> Authenticator:
+    def authenticator(self, visitor, alice, database) -> Authenticator:
         """An authenticator with a passkey that Alice created on the pages."""
         authenticator = Authenticator()
         visitor.signed_in_as(alice).visit("/account")
@@ -243,6 +246,7 @@ class TestPasskeys:
         # It has verified its user, so it counts as the second step of this session.
         page = visitor.press("account/passkeys", credential=credential)
         assert page.url == f"{SITE}/account?done=passkey_added#security"
+        assert database.value("SELECT aal FROM sessions WHERE ended_at IS NULL") == "aal2"
         return authenticator
 
     def test_passkey_signs_in_without_a_password(self, app, authenticator):

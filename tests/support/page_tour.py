@@ -243,6 +243,8 @@ def account(page_client: PageClient) -> None:
     page_client.shows("account, with another email", "Your email address has been changed.")
     page_client.press("account/connect", provider="google")
     page_client.shows("link identity", "Connect Google to your account")
+    page_client.visit("/account/connect?provider=google")
+    page_client.shows("link identity, after a proof", "Connect Google to your account")
     page_client.press("link-identity")
     page_client.shows("account, connected", "The account has been connected.")
     page_client.remove("identity", "no longer be able to sign in with Google")

@@ -251,9 +251,10 @@ def _error(exception: Exception) -> Response:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
         next_page = request.path.removeprefix("/").removeprefix("account/")
-        if next_page in ("remove", "rename"):
-            # These pages are about one of the user's things.
-            named = {name: request.values[name] for name in ("kind", "id") if request.values.get(name)}
+        if next_page in ("connect", "remove", "rename"):
+            # These pages are about a provider, or one of the user's things.
+            about = ("provider", "kind", "id")
+            named = {name: request.values[name] for name in about if request.values.get(name)}
             next_page = with_query(f"account/{next_page}", named)
         return to_step(error.key, {"next": next_page} | application)
     # The page shows why a link failed.
