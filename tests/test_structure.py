@@ -138,7 +138,6 @@ def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
 DOORS = {
     "add_api_key": "/user/api_keys /account/api-keys",
     "add_passkey": "/passkeys/registration/verify /account/passkeys",
-    "begin_passkey": "/passkeys/registration/options /account/passkeys/new",
     "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
     "change_address": "/user /account/email /account/phone",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",

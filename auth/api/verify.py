@@ -4,20 +4,20 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
+from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.domain.links import undo
 from auth.domain.links.spending import by_code, by_link, spend
 from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.token_response import token_response
+from auth.domain.sessions.token_response import redirect, token_response
 from auth.domain.sign_in import arrivals, waiting
-from auth.web import audited, dialect, factor_schemas, form_schemas, g, refuses_by_page, schemas
+from auth.web import audited, dialect, factor_schemas, form_schemas, forms, g, refuses_by_page, schemas
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
-from auth.web.html.destinations import form_page
-from auth.web.html.page import address, page
+from auth.web.html.page import address, page, redirect_to_own
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import queries
@@ -41,7 +41,14 @@ _DONE = {
     "undo": "The account was taken back, and its password removed; choose a new one to sign in",
 }
 
-# For each type of link that offers "This wasn't me": the statement, and the section of the page's texts.
+# The sections of the texts of what a form has done, and the text of each.
+_TOLD = {
+    "declined": "text",
+    "change_declined": "text",
+    "confirmed": "email_change",
+    "undone": "taken",
+}
+# For each type of link that offers "This wasn't me": the statement, and one of these sections.
 _DECLINED = {
     "signup": (queries.decline_signup, "declined"),
     "email_change": (queries.decline_change, "change_declined"),
@@ -90,7 +97,22 @@ def verify() -> Response:
 def _decline(form: Mapping[str, str]) -> Response:
     decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
     declined = decline(latchkey.db, token_hash=one_time.hash_token(form["token"]))
-    return page("told.html", what=what, said="text") if declined else _dead_link_page(form["type"])
+    return redirect_to_own("verify/done", what) if declined else _dead_link_page(form["type"])
+
+
+@blueprint.get("/verify/done")
+@refuses_by_page
+def show_done() -> Response:
+    """Tell the browser that has sent the form of a link what that did, so that reloading sends nothing."""
+    what, here = forms.done(), request.full_path
+    given = waiting.typed_address(request.args.get("typed", "")) if what == "given_back" else None
+    if given:
+        shown = address(masked(given.address))
+        return page("undone.html", here=here, problem=None, typed=given.id, shown=shown)
+    if what in _TOLD:
+        return page("told.html", here=here, what=what, said=_TOLD[what])
+    # The link of another browser, or an old one.
+    return redirect_to_own("sign-in") if latchkey.settings.pages else redirect(latchkey.settings.site_url)
 
 
 def _page_of_link(query: Mapping[str, str]) -> Response:
@@ -176,7 +198,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _redirect_elsewhere(outcome.session.row, target, leads_to_password)
     # The page that asked for a change would ask another browser to sign in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
-        return page("told.html", what="confirmed", said="email_change")
+        return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
         return arrivals.redirect_done(target, link_type, _DONE[link_type])
     return arrivals.redirect_signed_in(target, outcome, link_type)
@@ -191,8 +213,9 @@ def _take_back(query: Mapping[str, str]) -> Response:
     if not latchkey.redirects.is_own_page(target):
         return arrivals.redirect_done(target, "undo", _DONE["undo"])
     if given is None:
-        return page("told.html", what="undone", said="taken")
-    return form_page("undone.html", "forgot-password", typed_address=given, shown=address(masked(given)))
+        return redirect_to_own("verify/done", "undone")
+    kept = waiting.keep_address(given, **waiting.bound(), has_asked=False)
+    return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
 def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool) -> Response:

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, request
 
 from auth.console.users import Query, few, matching
 from auth.domain.admin import lists, messages, users
-from auth.web import fields, guard
+from auth.web import fields, forms, guard
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
@@ -191,7 +191,7 @@ serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/
 @administrator
 def show_bulk(bulk_id: str) -> Response:
     require_proof()
-    return _page(_find(bulk_id))
+    return _page(_find(bulk_id), goes_on=forms.done() != "elsewhere")
 
 
 @blueprint.post("/console/bulk/<bulk_id>")
@@ -207,7 +207,7 @@ def work_on(bulk_id: str) -> Response:
             _ON_ONE[bulk.act](bulk.targets[position], bulk.options, claim)
         except _Done:
             # That request goes on; the page of this one would ask for the same again, up to the limit.
-            return _page(_find(bulk_id), goes_on=False)
+            return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as failure:
             error = as_api_error(failure)
             if error.key not in _OF_TARGET:

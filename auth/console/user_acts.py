@@ -138,12 +138,12 @@ def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create(_users: Subject, body: dict[str, Any]) -> Response:
-    return redirect_to_own(f"console/users/{json.loads(users.create_user(body))['id']}?done=create")
+    return redirect_to_own(f"console/users/{json.loads(users.create_user(body))['id']}", "create")
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
     user, _message_id = messages.invite({"email": form["email"], "data": {}, "options": {}})
-    return redirect_to_own(f"console/users/{json.loads(user)['id']}?done=invite")
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
 
 
 USER_ACTS = {

@@ -143,7 +143,7 @@ def _once(id: str, secret: str | None) -> Response:
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
     webhooks.delete(subject.row.id)
-    return redirect_to_own("console/webhooks?done=delete")
+    return redirect_to_own("console/webhooks", "delete")
 
 
 def _sent_again(subject: Subject) -> list[str]:

@@ -17,7 +17,7 @@ from auth.pages.confirm import require_proof
 from auth.pages.factors import own_steps
 from auth.pages.passkeys import own_passkeys
 from auth.pages.profile import own_user
-from auth.web import Level, form_schemas, g, guard
+from auth.web import Level, form_schemas, forms, g, guard
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination
@@ -102,7 +102,7 @@ def delete_account(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         read_form(form_schemas.DeletionForm())
         delete_caller({})
-        response = redirect_to_own("account/deleted")
+        response = redirect_to_own("account/deleted", "deleted")
         browser_sessions.forget(response)
         return response
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
@@ -110,7 +110,9 @@ def delete_account(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/account/deleted")
 def show_deleted() -> Response:
-    return page("account_deleted.html", here="/account/deleted")
+    if forms.done() != "deleted":
+        return redirect_to_own("sign-in")
+    return page("account_deleted.html", here=request.full_path)
 
 
 @blueprint.post("/account/sessions/end")
@@ -119,14 +121,16 @@ def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # A session that has ended meanwhile is no error.
     guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
-    return redirect_to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
+    if session_id == g.caller.session_id:
+        return redirect_to_own("sign-in")
+    return redirect_to_own("account#devices", "device")
 
 
 @blueprint.post("/account/sessions/end-others")
 @form("log_out", level=Level.AAL2)
 def end_other_devices() -> Response:
     browser_sessions.end("others")
-    return redirect_to_own("account?done=devices#devices")
+    return redirect_to_own("account#devices", "devices")
 
 
 @blueprint.post("/account/connect")
@@ -160,7 +164,15 @@ def show_changes() -> Response:
     guard.live_caller()
     to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
     here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
-    return page("account_changes.html", script=True, here=here, to=to, problem=None, changes=changes)
+    return page(
+        "account_changes.html",
+        script=True,
+        here=here,
+        to=to,
+        problem=None,
+        changes=changes,
+        done=forms.done(),
+    )
 
 
 def name_of(kind: str, name: str = "") -> str:
@@ -238,5 +250,5 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notice() -> Markup | None:
-    name = request.args.get("done", "")
+    name = forms.done()
     return text("done", name) if has_text("done", name) else None

@@ -216,5 +216,5 @@ def rename(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
         rename_step(step["id"], read_form(form_schemas.NameForm())["name"])
-        return redirect_to_own("account?done=renamed#security")
+        return redirect_to_own("account#security", "renamed")
     return page("account_rename.html", script=True, here=None, problem=problem, step=step)

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, request
 
 from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
 from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import redirect_onward, redirect_with_cookie
 from auth.domain.sign_in.reauthentication import add, require
@@ -22,13 +23,17 @@ from sql import queries
 blueprint = Blueprint("passkeys", __name__)
 
 
-@blueprint.post("/sign-in/passkey")
-@form("begin_passkey_sign_in")
-def begin_passkey_page(problem: Problem | None = None) -> Response:
+@form_at(blueprint, "/sign-in/passkey", "begin_passkey_sign_in")
+def passkey_page(problem: Problem | None = None) -> Response:
+    """Ask for a passkey where the sign-in page could not get a challenge, or has no script."""
     if problem:
         return sign_in_page(problem)
     require_enabled()
-    return form_page("passkey.html", "sign-in", problem=None, challenge=assertions.begin_sign_in())
+    if request.method == "POST":
+        return redirect_to_own(destination().path("sign-in/passkey"))
+    if not may_challenge():
+        return Response()
+    return form_page("passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in())
 
 
 @blueprint.post("/sign-in/passkey/verify")
@@ -49,11 +54,12 @@ def ending() -> dict[str, bool]:
     return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
 
 
-@form_at(blueprint, "/account/passkeys/new", "begin_passkey", level=Level.ENROL)
-def new_passkey() -> Response:
-    """Have the browser create a passkey. A proof that was missing leads back here by GET."""
+@blueprint.get("/account/passkeys/new")
+@signed_in(Level.ENROL)
+def show_new_passkey() -> Response:
+    """Have the browser create a passkey."""
     require_enabled()
-    if request.method != "POST" and not may_challenge():
+    if not may_challenge():
         return Response()
     require(add("passkey"))
     challenge = begin_registration(guard.live_caller(), {})
@@ -70,7 +76,7 @@ def submit_new_passkey() -> Response:
     # Which has raised the session.
     browser_sessions.resume()
     to = destination()
-    response = redirect_onward(to) if to.next else redirect_to_own("account?done=passkey_added#security")
+    response = redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
     browser_sessions.renew(response)
     return response
 

@@ -36,7 +36,7 @@ def own_user() -> dict[str, Any]:
 def name(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
-        return redirect_to_own("account?done=name")
+        return redirect_to_own("account", "name")
     known = own_user()["user_metadata"].get("name")
     shown = known if isinstance(known, str) else ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
@@ -91,7 +91,7 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
         # The link may have confirmed the email meanwhile.
         if error.error_code != "otp_expired" or not _has(kept.address):
             raise
-    return redirect_to_own(f"account?done={kind}")
+    return redirect_to_own("account", kind)
 
 
 @blueprint.post("/account/email/waiting/state")
@@ -107,7 +107,7 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     if kept is None:
         return redirect_to_own(f"account/{kind}?error_code=insufficient_permissions")
     if not problem and _has(kept.address):
-        return redirect_to_own(f"account?done={kind}")
+        return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(kept.address))
     names = {"kind": kind, "typed": kept.id, "shown": shown_address(masked(kept.address))}
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told(again["again_wait"])

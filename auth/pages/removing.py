@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.core.net.redirects import with_query
 from auth.domain.account import factors, grants, identities, passkeys, removal
 from auth.domain.account.api_keys import own as own_api_keys
 from auth.domain.account.api_keys import remove as remove_api_key
@@ -33,12 +32,14 @@ _REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "pas
 
 
 class _Removal(NamedTuple):
-    """`name` and `follows` are what the page says, `act` what it needs, `done` where it leads."""
+    """`name` and `follows` are what the page says, `act` what it needs, `back` where it leads, which tells
+    what is `done`."""
 
     name: str
     follows: Markup
     act: Act
     run: Callable[[], Any]
+    back: str
     done: str
 
 
@@ -54,16 +55,16 @@ def _step(id: str) -> _Removal:
     follows += ["last_factor"] if is_last else []
     said = sentences(*(text("removal", key) for key in follows))
     name = name_of(type, step["friendly_name"])
-    return _Removal(name, said, act, run, f"account?done={_REMOVED[type]}#security")
+    return _Removal(name, said, act, run, "account#security", _REMOVED[type])
 
 
 def _identity(id: str) -> _Removal:
     identities.require_manual_linking()
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
-    run, done = partial(identities.unlink, id), "account?done=disconnected#connected"
+    run = partial(identities.unlink, id)
     follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
-    return _Removal(name, follows, remove("identity", id), run, done)
+    return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
 
 
 def _application(id: str) -> _Removal:
@@ -73,14 +74,14 @@ def _application(id: str) -> _Removal:
     grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
     act = remove("grant", found(grant, "not_found").id)
     follows = text("removal", "application", application=name)
-    return _Removal(name, follows, act, partial(grants.withdraw, id), "account?done=application_removed")
+    return _Removal(name, follows, act, partial(grants.withdraw, id), "account", "application_removed")
 
 
 def _api_key(id: str) -> _Removal:
     key = next((each for each in own_api_keys() if each["id"] == id), None)
     name = application(found(key, "not_found")["name"])
-    run, done = partial(remove_api_key, id), "account?done=api_key_removed#api_keys"
-    return _Removal(name, text("removal", "api_key"), remove("api_key", id), run, done)
+    follows, run = text("removal", "api_key"), partial(remove_api_key, id)
+    return _Removal(name, follows, remove("api_key", id), run, "account#api_keys", "api_key_removed")
 
 
 def _address(kind: str) -> _Removal:
@@ -88,7 +89,7 @@ def _address(kind: str) -> _Removal:
     own = found(next((each for each in user["identities"] if each["provider"] == kind), None), "not_found")
     id, shown = own["id"], address(user[kind])
     follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, id)
-    return _Removal(shown, follows, remove("identity", id), run, f"account?done={kind}_removed")
+    return _Removal(shown, follows, remove("identity", id), run, "account", f"{kind}_removed")
 
 
 def _change(id: str) -> _Removal:
@@ -99,9 +100,10 @@ def _change(id: str) -> _Removal:
     is_of_provider = change["type"] == "identity"
     parts = (shown["title"], shown["label"]) if is_of_provider else (shown["label"] or shown["title"],)
     name = Markup(" ").join(filter(None, parts))
+    done = f"{kind}_removed" if kind else "removed"
     follows = text("removal", kind or "change", application=name)
-    done = with_query(destination().path("account/changes"), {"done": kind or "removed"})
-    return _Removal(name, follows, remove(None, id), partial(change_user, {"remove": [id]}), done)
+    back, run = destination().path("account/changes"), partial(change_user, {"remove": [id]})
+    return _Removal(name, follows, remove(None, id), run, back, done)
 
 
 _FINDERS = {
@@ -129,7 +131,7 @@ def remove_from_account(problem: Problem | None = None) -> Response:
     wanted = _wanted()
     if request.method == "POST" and not problem:
         wanted.run()
-        return redirect_to_own(wanted.done)
+        return redirect_to_own(wanted.back, wanted.done)
     to = destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"

@@ -1,15 +1,20 @@
-"""Forms of our own pages. Their token is bound to a cookie: other sites must not submit them (login CSRF)."""
+"""Forms of our own pages, and the page after one, both bound to a cookie.
+
+Other sites must not submit a form (login CSRF), and no link may tell its reader of what did not happen.
+"""
 
 import functools
 import hashlib
 import hmac
 import re
+import time
 from typing import Any
 
-from flask import Response, request
+from flask import Response, after_this_request, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
+from auth.core import promises
 from auth.core.tokens import one_time
 from auth.web import View, accepts_forms, cookies
 from auth.web.application import FORM
@@ -19,6 +24,7 @@ from auth.web.input import whole_body
 FIELD = "form_token"
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
+_DONE = re.compile(r"([a-z_-]+)\.([0-9]{10})\.([0-9a-f]{64})")
 _TOKEN = re.compile(rb"(?:^|&)form_token=([0-9a-f]{64})(?:&|$)")
 
 
@@ -36,6 +42,32 @@ def remember(response: Response, secret: str) -> None:
 def token_of(secret: str) -> str:
     # No MAC: an attacker can get a valid pair from our page anyway, but other sites cannot set the cookie.
     return hashlib.sha256(f"form {secret}".encode()).hexdigest()
+
+
+def done_query(name: str) -> dict[str, str]:
+    """Return the query by which a page tells this browser alone what it has just done, for ten minutes."""
+    secret, until = cookies.browser_secret(VISIT), f"{int(time.time()) + promises.FLOW_LIFETIME}"
+
+    @after_this_request
+    def keep(response: Response) -> Response:
+        if cookies.sent(VISIT) != secret:
+            cookies.remember(response, VISIT, secret)
+        return response
+
+    return {"done": f"{name}.{until}.{_signature(secret, name, until)}"}
+
+
+def done() -> str:
+    """Return the name in the query of `done_query`, or an empty one: of another browser, or too late."""
+    secret, sent = cookies.sent(VISIT), _DONE.fullmatch(request.args.get("done", ""))
+    # Anybody could sign with a secret that is not random.
+    if sent is None or one_time.hash_token(secret) is None or int(sent[2]) <= time.time():
+        return ""
+    return sent[1] if hmac.compare_digest(sent[3], _signature(secret, sent[1], sent[2])) else ""
+
+
+def _signature(secret: str, name: str, until: str) -> str:
+    return hmac.digest(secret.encode(), f"done {name} {until}".encode(), "sha256").hex()
 
 
 def own_form(view: View, *, or_json: bool = False) -> View:

@@ -19,6 +19,7 @@ from tests.support.links import (
     PHONE,
     assert_dead,
     assert_signs_in,
+    decline,
     follow,
     fragment,
     hand_in,
@@ -124,7 +125,7 @@ class TestReaderOfTheLink:
         assert database.count("sessions") == 1
 
     def test_declines_on_the_page(self, client, visitor, link, database):
-        assert "The address wasn’t added" in press(client, "email_change", link, action="decline").text
+        assert "The address wasn’t added" in decline(client, "email_change", link).text
         assert_dead(client, "email_change", link)
         seen = visitor.get("/user").json
         assert (seen["new_email"], seen["is_anonymous"]) == (None, True)
@@ -276,7 +277,7 @@ class TestUserWithAPasskeyOnly:
     def test_owner_of_the_address_can_decline(self, client, link, database):
         page = client.get(path("email_change", link), headers={"Accept": "text/html"})
         assert "This wasn’t me" in page.text
-        assert "The address wasn’t added" in press(client, "email_change", link, action="decline").text
+        assert "The address wasn’t added" in decline(client, "email_change", link).text
         assert database.one("SELECT email, new_email FROM users") == (None, None)
 
     def test_owner_who_confirmed_is_not_signed_in_and_gets_a_notice(self, client, link, outbox, database):

@@ -304,7 +304,8 @@ class TestLanguages:
         page = look(client, link, **headers)
         assert page.heading == texts["signup.heading"]
         assert page.texts["button"] == [texts["common.continue"], texts["common.decline"]]
-        declined = Page(client.post("/verify", data=page.fields | {"action": "decline"}, headers=headers))
+        answer = client.post("/verify", data=page.fields | {"action": "decline"}, headers=headers)
+        declined = look(client, f"/{answer.location}", **headers)
         assert declined.heading == texts["declined.heading"]
         dead = look(client, link, **headers)
         assert dead.heading == texts["dead.heading"]

@@ -17,6 +17,7 @@ from tests.support.links import (
     OTHER_PHONE,
     PHONE,
     assert_signed_in,
+    decline,
     follow,
     fragment,
     hand_in,
@@ -298,7 +299,7 @@ class TestRepeatedSignUp:
 
     def test_declining_one_sign_up_keeps_the_other(self, client, links):
         mallorys, daves = links
-        assert press(client, "signup", mallorys, action="decline").status_code == 200
+        assert decline(client, "signup", mallorys).status_code == 200
         assert fragment(follow(client, "signup", mallorys)) == EXPIRED
         assert fragment(press(client, "signup", daves)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200

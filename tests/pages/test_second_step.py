@@ -12,7 +12,7 @@ from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, SITE, VERIFIER
-from tests.support.pages import Visitor, words
+from tests.support.pages import Visitor, unsigned, words
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD, session_of
 
@@ -152,7 +152,7 @@ class TestAuthenticatorApp:
         database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
         assert "10 left" in visitor.visit("/account").text
         assert "Authenticator app Added 3 days ago" in words(visitor.page)
-        assert visitor.remove("factor").url == f"{SITE}/account?done=factor_removed#security"
+        assert unsigned(visitor.remove("factor")) == f"{SITE}/account?done=factor_removed#security"
         assert database.count("factors") == 0
 
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
@@ -184,7 +184,7 @@ class TestAuthenticatorApp:
         assert 'value="Authenticator app 2"' in visitor.page.text
         tablet = shown_app(visitor.press("account/two-step", name="Tablet"))
         page = visitor.press("verify", code=tablet.code())
-        assert page.url == f"{SITE}/account?done=factor_added"
+        assert unsigned(page) == f"{SITE}/account?done=factor_added"
         assert "10 left" in page.text
         assert database.all("SELECT code_mac FROM recovery_codes") == before
         visitor.visit("/account/two-step")
@@ -210,7 +210,7 @@ class TestAuthenticatorApp:
         for factor in database.all("SELECT id, factor_type FROM factors WHERE user_id = %(id)s", id=alice.id):
             visitor.visit(f"/account/rename?id={factor.id}")
             page = visitor.submit(name=f"Anna’s <{factor.factor_type}>")
-            assert page.url == f"{SITE}/account?done=renamed#security"
+            assert unsigned(page) == f"{SITE}/account?done=renamed#security"
         assert "Anna’s <totp> Authenticator app · Added just now · used yesterday · Rename" in words(page)
         assert "Anna’s <passkey> Passkey · Added just now · used yesterday" in words(page)
         assert database.count("audit_log", "action IN ('factor_renamed', 'passkey_renamed')") == 2
@@ -240,12 +240,12 @@ class TestPasskeys:
     def authenticator(self, visitor, alice, database) -> Authenticator:
         """An authenticator with a passkey that Alice created on the pages."""
         authenticator = Authenticator()
-        visitor.signed_in_as(alice).visit("/account")
-        visitor.press("passkeys/new")
+        visitor.signed_in_as(alice).visit("/account/passkeys/new")
         credential = json.dumps(authenticator.create(visitor.passkey_options))
         # It has verified its user, so it counts as the second step of this session.
         page = visitor.press("account/passkeys", credential=credential)
-        assert page.url == f"{SITE}/account?done=passkey_added#security"
+        assert unsigned(page) == f"{SITE}/account?done=passkey_added#security"
+        assert "The passkey has been added." in words(page)
         assert database.value("SELECT aal FROM sessions WHERE ended_at IS NULL") == "aal2"
         return authenticator
 
@@ -263,7 +263,7 @@ class TestPasskeys:
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
         assert "Passkey Added just now" in words(visitor.page)
-        assert visitor.remove("passkey").url.startswith(f"{SITE}/account?done=passkey_removed")
+        assert unsigned(visitor.remove("passkey")).startswith(f"{SITE}/account?done=passkey_removed")
         assert database.count("factors") == 0
 
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):

@@ -9,39 +9,27 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
 from auth.core.settings import served
 from auth.web.html.page import LANGUAGES
+from tests.support import security_keys
+from tests.support.answered_forms import answers_to_forms, check_answers
+from tests.support.authenticator import Authenticator
 from tests.support.contract import page_routes
 from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider
+from tests.support.openid import authorize_path, insert_public_client
 from tests.support.page_clients import HttpPageClient
-from tests.support.page_tour import NEW, SETTINGS, TOUR, google
+from tests.support.page_tour import ALICE, NEW, SETTINGS, TOUR, google
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-# The script sends the responses of an authenticator, and asks whether a link is used or a password common; a
-# download and a redirect are not pages.
-APART = {
-    *(("post", "/waiting/state"), ("post", "/account/email/waiting/state")),
-    *(("post", "/account/passkeys"), ("post", "/second-step/key"), ("post", "/new-password/common")),
-    *(("get", "/account/data"), ("get", "/.well-known/change-password")),
-}
-
-# The only forms that are answered by a page instead of a redirect, but for those that lead to another website by the
-# page LEAVING. Refused forms show their page again.
-LEAVING = '<meta http-equiv="refresh"'
-ANSWERED_BY_A_PAGE = {
-    "/account/api-keys": "shows a secret once",
-    "/account/recovery-codes": "shows secrets once",
-    "/account/two-step/verify": "shows recovery codes once",
-    "/sign-in/passkey": "shows a challenge, which works once",
-    "/account/passkeys/new": "shows a challenge, which works once",
-}
+# A download and a redirect are not pages.
+APART = {"/account/data", "/.well-known/change-password"}
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +57,55 @@ def tour_all(page_client: HttpPageClient, database) -> None:
         part(page_client)
 
 
+def by_script(page_client: HttpPageClient, database) -> None:
+    """What the script sends: responses of authenticators, and questions about links and passwords."""
+    visitor, device, alice = page_client.visitor, Authenticator(), page_client.person()
+
+    def press(action: str, authenticator: Authenticator = device) -> None:
+        answer = authenticator.create if action == "account/passkeys" else authenticator.get
+        visitor.press(action, credential=json.dumps(answer(visitor.passkey_options)))
+
+    page_client.sign_in()
+    visitor.visit("/account/passkeys/new")
+    press("account/passkeys")
+    page_client.sign_in()
+    press("second-step/passkey")
+    visitor.visit(f"/sign-in?{urlencode({'redirect_to': page_client.application})}")
+    visitor.press("sign-out")
+    visitor.press("sign-in", email=ALICE, password=PASSWORD)
+    visitor.press("second-step/skip")
+    visitor.visit("/account/confirm")
+    press("account/confirm/passkey")
+    page_client.forget()
+    visitor.visit("/sign-in")
+    visitor.press("sign-in/passkey")
+    press("sign-in/passkey/verify")
+    database.run("DELETE FROM factors")
+    key, _key_id, _session = security_keys.set_up(alice.open_session())
+    page_client.sign_in()
+    press("second-step/key", key)
+    visitor.visit("/account/email")
+    visitor.press("account/email", email="new@example.com")
+    visitor.send("/account/email/waiting/state", typed=visitor.typed("new@example.com"))
+    visitor.page = visitor.visit("/new-password")
+    visitor.send("/new-password/common", password=PASSWORD)
+    page_client.forget()
+    visitor.visit("/sign-in")
+    visitor.send("/waiting/state", typed=visitor.typed(ALICE), page="sign-in")
+
+
+def from_other_sites(page_client: HttpPageClient, _database) -> None:
+    """The forms of providers and applications."""
+    visitor, here = page_client.visitor, page_client.here
+    visitor.visit("/sign-in")
+    begun = visitor.link_to("authorize?provider=google")
+    came = visitor.visit(begun, stop=lambda url: "/callback?" in url)
+    visitor.post(came.url.partition("?")[0], dict(parse_qsl(urlsplit(came.url).query)))
+    asked = authorize_path(insert_public_client(page_client.rows, page_client.application))
+    visitor.post(f"{here}/oauth/authorize", dict(parse_qsl(urlsplit(asked).query)))
+    visitor.post(f"{here}/oauth/logout", {"state": "x"})
+
+
 def check_headers(name: str, page: Page) -> None:
     """Check that the page runs only our files, cannot be framed, and does not leak its URL."""
     policy = page.headers["Content-Security-Policy"]
@@ -87,26 +124,26 @@ def check_way_out(name: str, page: Page) -> None:
         assert "sign-out" in targets, name
 
 
-def test_every_form_works_without_javascript(page_client, database, app):
+def test_every_form_works_without_javascript(page_client, database):
     def check(name: str) -> None:
         check_headers(name, page_client.visitor.page)
         check_way_out(name, page_client.visitor.page)
 
     page_client.check = check
-    tour_all(page_client, database)
+    with answers_to_forms(page_client.app) as answers:
+        tour_all(page_client, database)
+        for play in (by_script, from_other_sites):
+            database.empty()
+            page_client.forget()
+            play(page_client, database)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
-    answers = page_client.visitor.answers
-    shown = {
-        path
-        for method, path, status, text in answers
-        if (method, status) == ("POST", 200) and LEAVING not in text
+    check_answers(page_client.app, answers, of_console=False)
+    visited = {
+        urlsplit(url).path for method, url, _headers in page_client.visitor.requests if method == "GET"
     }
-    # The page of a link belongs to the API, and is shown without the pages too.
-    assert shown - {"/verify"} == ANSWERED_BY_A_PAGE.keys()
-    visited = {(method.lower(), urlsplit(url).path) for method, url, _headers in page_client.visitor.requests}
-    routes = {(method, path) for method, path, _view in page_routes(app) if not path.startswith("/brand")}
-    assert routes - visited - APART == set()
+    pages = {path for method, path, _view in page_routes(page_client.app) if method == "get"}
+    assert {path for path in pages - visited - APART if not path.startswith("/brand")} == set()
 
 
 @pytest.mark.browser

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, urlencode, urljoin
 
 from auth.web.forms import token_of
 from tests.support.answers import A_SENTENCE, A_UUID, token_response
@@ -165,6 +165,13 @@ def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
         data={"token": token, "type": type, **own_form(client), **_to_site(type), **fields},
         headers=BROWSER | {"Sec-Fetch-Site": "same-origin"},
     )
+
+
+def decline(client: Any, type: str, token: str | None) -> Any:
+    """Press "This wasn't me" on the page of a link, and return the page that says what this has done."""
+    response = press(client, type, token, action="decline")
+    assert response.status_code == 303, response.text
+    return client.get(urljoin("/verify", response.location), headers=BROWSER)
 
 
 def _to_site(type: str) -> dict[str, str]:

@@ -81,7 +81,7 @@ class HttpPageClient(PageClient):
 
     def __init__(self, app: Any, *around: Any) -> None:
         super().__init__("http://localhost:8000", "https://app.example.com/signed-in", *around)
-        self.visitor = Visitor(app)
+        self.app, self.visitor = app, Visitor(app)
 
     @property
     def text(self) -> str:

@@ -355,8 +355,7 @@ def two_step(page_client: PageClient) -> None:
     page_client.press("account/rename", name="Alice’s phone")
     page_client.shows("account, app renamed", "The new name has been saved.")
     page_client.visit("/account")
-    page_client.press("account/passkeys/new")
-    page_client.visit("/account/passkeys/new")
+    page_client.visit(page_client.link_to("account/passkeys/new"))
     page_client.shows("new passkey", "Add a passkey")
     page_client.visit("/account")
     page_client.remove("factor", "Two-step verification will be off")
@@ -397,6 +396,8 @@ def second_step(page_client: PageClient) -> None:
     security_keys.enrol(session)
     page_client.sign_in()
     page_client.shows("second step, several apps", "one of your authenticator apps")
+    page_client.rows.run("UPDATE factors SET last_step = NULL")
+    page_client.press("second-step", code=app.code())
 
 
 def skipped_step(page_client: PageClient) -> None:
@@ -437,6 +438,9 @@ def consenting(page_client: PageClient) -> None:
     page_client.shows("invalid request", "isn’t set up correctly")
     page_client.visit("/oauth/consent?authorization_id=" + "x" * 43)
     page_client.shows("consent, expired", "This request has expired")
+    page_client.rows.run("UPDATE oauth_clients SET allowed_roles = '{}'")
+    page_client.visit(authorize_path(client_id, **asked))
+    page_client.press("oauth/consent", action="approve")
 
 
 def logging_out(page_client: PageClient) -> None:

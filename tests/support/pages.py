@@ -22,6 +22,11 @@ def words(page: Page) -> str:
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
 
 
+def unsigned(page: Page) -> str:
+    """Return the URL of a page, without the signature of what it says is done."""
+    return re.sub(r"(done=[a-z_-]+)\.[0-9]{10}\.[0-9a-f]{64}", r"\1", page.url)
+
+
 class Visitor(UserAgent):
     """A browser at one application. Paths stand for URLs of the service."""
 

@@ -21,6 +21,7 @@ from tests.support.contract import OPENAPI
 from tests.support.links import PHONE, SITE
 from tests.support.openid import allow, authorize_path, insert_public_client
 from tests.support.pages import Visitor
+from tests.support.user_agent import Page
 from tests.support.users import Session, issue_token, register
 
 ANSWERS = ("allowed", "insufficient_aal", "reauthentication_needed")
@@ -245,16 +246,24 @@ def by_page(path: str, name: str | None = None, **others: str) -> Any:
         visitor.be_at(url)
         fields = {FIELD: token_of(visitor.cookies[0].value), **others}
         fields |= {"id": subject.ids[name]} if name else {}
-        page = visitor.post(url, fields, stop=lambda target: target != url)
-        # Where the form leads, before the page there leads on.
-        first = [*page.trail, ""][1]
-        assert page.status in (0, 200), page.text
-        assert "/sign-in" not in first
-        if "/second-step" in first:
-            return "insufficient_aal"
-        return "reauthentication_needed" if "/confirm" in first else "allowed"
+        return led(visitor.post(url, fields, stop=lambda target: target != url))
 
     return ask
+
+
+def by_link(path: str) -> Any:
+    url = SITE + path
+    return lambda subject: led(subject.visitor.visit(url, stop=lambda target: target != url))
+
+
+def led(page: Page) -> str:
+    """Return why a form or link leads elsewhere, before the page there leads on."""
+    first = [*page.trail, ""][1]
+    assert page.status in (0, 200), page.text
+    assert "/sign-in" not in first
+    if "/second-step" in first:
+        return "insufficient_aal"
+    return "reauthentication_needed" if "/confirm" in first else "allowed"
 
 
 # The paths by which an act is asked for, and the credential that must exist.
@@ -304,7 +313,7 @@ PATHS = [
     (OLD_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<gitea>", {})),
     (OLD_GRANT, None, by_page(REMOVE, "gitea", kind="application")),
     ("add factor", None, by_page("/account/two-step")),
-    ("add passkey", None, by_page("/account/passkeys/new")),
+    ("add passkey", None, by_link("/account/passkeys/new")),
     (RECOVERY_CODES, None, by_page("/account/recovery-codes")),
 ]
 

@@ -15,7 +15,7 @@ from auth.domain.sessions import browser_sessions, token_response
 from auth.domain.sessions.issuing import about_new, is_asked
 from auth.domain.sessions.token_response import Outcome, Session, redirect
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.web import Level, cookies, form_schemas, g, guard
+from auth.web import Level, cookies, form_schemas, forms, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
@@ -158,17 +158,16 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     code = {"error_code": refusal.error_code}
     # For the developer, who does not look into the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
-    return _redirect(target, code | reason, {"error": error, **code, "error_description": refusal.msg})
+    if latchkey.redirects.is_own_page(target):
+        return redirect(with_query(target, code | reason))
+    return redirect(with_fragment(target, {"error": error, **code, "error_description": refusal.msg}))
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
-    """Redirect with a message in the fragment, or to a page of ours with `done` in the query."""
-    return _redirect(target, {"done": what}, {"message": message, "type": what})
-
-
-def _redirect(target: str, query: dict[str, str], fragment: dict[str, str]) -> Response:
-    is_own = latchkey.redirects.is_own_page(target)
-    return redirect(with_query(target, query) if is_own else with_fragment(target, fragment))
+    """Redirect with a message in the fragment, or to a page of ours, which tells what is done."""
+    if latchkey.redirects.is_own_page(target):
+        return redirect(with_query(target, forms.done_query(what)))
+    return redirect(with_fragment(target, {"message": message, "type": what}))
 
 
 def redirect_with_cookie(
@@ -190,7 +189,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect_signed_in(destination.url, _open_for_application(destination, level))
     if destination.then:
         return _redirect_to_site()
-    return redirect(own_url("account", {"done": done} if done else {}))
+    return redirect(own_url("account", forms.done_query(done) if done else {}))
 
 
 def _redirect_to_site() -> Response:

@@ -179,14 +179,14 @@ def _seconds(text: str) -> int | str | None:
 
 def _delete(id: str) -> Response:
     clients.delete(id)
-    return redirect_to_own("console/applications?done=delete")
+    return redirect_to_own("console/applications", "delete")
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
     client = clients.create(body)
     if "client_secret" in client:
         return _once(client)
-    return redirect_to_own(f"console/applications/{client['client_id']}?done=new")
+    return redirect_to_own(f"console/applications/{client['client_id']}", "new")
 
 
 def _once(client: dict[str, Any]) -> Response:

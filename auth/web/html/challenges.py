@@ -7,7 +7,7 @@ from flask_limiter import RateLimitExceeded
 
 from auth.domain.account import factors
 from auth.domain.sign_in import assertions
-from auth.web import factor_schemas, form_schemas, guard
+from auth.web import factor_schemas, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
@@ -20,13 +20,15 @@ def sent_credential() -> dict[str, Any]:
 
 
 # Not the limit of codes, because other sites can open these pages, and must not use that up.
-@limited("open_challenge", key=guard.caller_on_network)
+@limited(
+    "open_challenge", key=lambda: guard.caller_on_network() if g.actor == "user" else g.client["network"]
+)
 def _count_page() -> None:
     """Raises `RateLimitExceeded`."""
 
 
 def may_challenge() -> bool:
-    """Count a page of the caller, and return whether it may have challenges, which are rows.
+    """Count a page, and return whether it may have challenges, which are rows.
 
     Beyond the limit a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
     """

@@ -15,7 +15,7 @@ from flask import Flask, Response, render_template, request
 from markupsafe import Markup
 
 from auth.core.addresses import spaced_phone
-from auth.core.net.redirects import is_web, origin
+from auth.core.net.redirects import is_web, origin, with_query
 from auth.core.settings import Settings
 from auth.core.settings.brand import is_svg, logo_file
 from auth.core.settings.presets import PRESETS
@@ -145,9 +145,11 @@ def root() -> str:
     return "../" * (request.path.count("/") - 1)
 
 
-def redirect_to_own(path: str) -> Response:
-    """Redirect to a path of this service, without its leading slash."""
-    return redirect(f"{root()}{path}" or "./")
+def redirect_to_own(path: str, done: str = "") -> Response:
+    """Redirect to a path of this service, without its leading slash. Its page tells what is `done`."""
+    path, sign, section = path.partition("#")
+    path = with_query(path, forms.done_query(done)) if done else path
+    return redirect(f"{root()}{path}{sign}{section}" or "./")
 
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:

@@ -15,7 +15,7 @@ from marshmallow import Schema
 from auth.domain.account import recovery_codes
 from auth.domain.sign_in import assertions
 from auth.domain.sign_in.factor_codes import check_totp
-from auth.web import View, fields, g, guard, takes_metadata
+from auth.web import View, fields, forms, g, guard, takes_metadata
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import act as acting
@@ -80,9 +80,8 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callab
 
 
 def told(acts: Mapping[str, Act]) -> str | None:
-    """Return the message for the query's `done`, which an act adds when it redirects to the subject's
-    page."""
-    act = acts.get(request.args.get("done", ""))
+    """Return the message of the act that has just redirected this browser to the subject's page."""
+    act = acts.get(forms.done())
     return act.done if act else None
 
 
@@ -112,7 +111,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if act.needs_factor:
             _give_factor()
         shown = act.do(subject, form)
-        return shown if isinstance(shown, Response) else redirect_to_own(f"{subject.path}?done={name}")
+        return shown if isinstance(shown, Response) else redirect_to_own(subject.path, name)
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
 

@@ -1,0 +1,173 @@
+"""What a page says is done, it says in the browser that did it, for ten minutes: no link can plant it."""
+
+import hmac
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.links import CHALLENGE, SITE, Outbox, path
+from tests.support.pages import Visitor, words
+from tests.support.tables import Rows
+from tests.support.users import DAVE, PASSWORD
+
+SAVED, YOURS, DELETED = "Your name has been saved.", "Your account is yours again", "was deleted"
+TEN_MINUTES = 600
+
+
+@pytest.fixture
+def renamed(visitor, alice) -> str:
+    """The URL where Alice's browser learns that her name is saved."""
+    visitor.with_session_of(alice).visit("/account/name")
+    page = visitor.submit(name="Alice")
+    assert SAVED in words(page)
+    return page.url
+
+
+@pytest.fixture
+def taken_back(visitor, alice, client, outbox) -> str:
+    """The URL where the browser learns that Alice's account, whose address Mallory changed, is hers again."""
+    changed = "mallory@evil.example"
+    alice.open_session().put("/user", json={"email": changed, "current_password": PASSWORD})
+    code = outbox.last(changed, "email_change").code
+    client.post("/verify", json={"type": "email_change", "email": changed, "token": code})
+    visitor.visit(path("undo", outbox.last(alice.email, "email_changed").token))
+    page = visitor.submit()
+    assert YOURS in words(page)
+    return page.url
+
+
+@pytest.fixture
+def declined(visitor, client, outbox) -> str:
+    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    visitor.visit(path("signup", outbox.last(DAVE).token))
+    page = visitor.press("verify", action="decline")
+    assert DELETED in words(page)
+    return page.url
+
+
+def test_message_stays_when_the_page_is_loaded_again_and_is_no_other_browsers(app, visitor, alice, renamed):
+    assert SAVED in words(visitor.visit(renamed))
+    other = Visitor(app).with_session_of(alice)
+    other.visit("/account")
+    assert 'class="success"' not in other.visit(renamed).text
+    # Neither of a browser that was signed in here before.
+    visitor.cookies = [cookie for cookie in visitor.cookies if cookie.name != "latchkey_form"]
+    assert 'class="success"' not in visitor.visit(renamed).text
+
+
+def test_message_ends_after_ten_minutes(visitor, renamed, monkeypatch):
+    now = time.time()
+    for later, is_told in ((TEN_MINUTES - 2, True), (TEN_MINUTES + 2, False)):
+        monkeypatch.setattr(time, "time", lambda later=later: now + later)
+        assert ('class="success"' in visitor.visit(renamed).text) is is_told
+
+
+@cases("change", ["another message", "a later end", "no signature", "no end", "the name alone"])
+def test_changed_url_says_nothing(visitor, renamed, change):
+    name, until, signature = urlsplit(renamed).query.removeprefix("done=").split(".")
+    done = {
+        "another message": f"password.{until}.{signature}",
+        "a later end": f"{name}.{int(until) + 1}.{signature}",
+        "no signature": f"{name}.{until}.",
+        "no end": f"{name}.{signature}",
+        "the name alone": name,
+    }[change]
+    page = visitor.visit(f"/account?done={done}")
+    assert (page.status, 'class="success"' in page.text) == (200, False)
+
+
+@cases("cookie", ["", "x", "a" * 42])
+def test_secret_that_anybody_knows_signs_nothing(app, alice, cookie):
+    visitor = Visitor(app).with_session_of(alice)
+    if cookie:
+        visitor.plant("latchkey_form", cookie)
+    until = int(time.time()) + 60
+    signature = hmac.digest(cookie.encode(), f"done password {until}".encode(), "sha256").hex()
+    page = visitor.visit(f"/account?done=password.{until}.{signature}")
+    assert (page.status, 'class="success"' in page.text) == (200, False)
+
+
+def test_two_tabs_have_two_messages(visitor, renamed, alice):
+    alice.open_session()
+    visitor.visit("/account")
+    second = visitor.press("account/sessions/end-others").url
+    assert "All other devices have been signed out." in words(visitor.visit(second))
+    assert SAVED in words(visitor.visit(renamed))
+
+
+@pytest.mark.parametrize("shown", ["taken_back", "declined"])
+def test_page_after_a_link_is_loaded_again_without_effect(visitor, database: Rows, outbox, shown, request):
+    url = request.getfixturevalue(shown)
+    before, text = database.everything(), words(visitor.page)
+    assert not [url for method, url, _headers in visitor.requests[-1:] if method == "POST"]
+    for _ in range(2):
+        assert words(visitor.visit(url)) == text
+    assert database.everything() == before
+
+
+@pytest.mark.parametrize("shown", ["taken_back", "declined"])
+@cases("way", ["another browser", "a signed-in browser", "too late"])
+def test_page_after_a_link_is_no_other_browsers(app, visitor, bob, monkeypatch, shown, way, request):
+    url, now = request.getfixturevalue(shown), time.time()
+    if way == "too late":
+        monkeypatch.setattr(time, "time", lambda: now + TEN_MINUTES + 2)
+    else:
+        visitor = Visitor(app)
+    if way == "a signed-in browser":
+        visitor.with_session_of(bob)
+    page = visitor.visit(url)
+    neutral = "/account" if way == "a signed-in browser" else "/sign-in"
+    assert (page.url, page.status) == (f"{SITE}{neutral}", 200)
+    assert not [said for said in (YOURS, DELETED, "alice") if said in page.text]
+
+
+def test_address_that_another_browser_typed_is_not_shown(visitor, taken_back):
+    typed = urlsplit(taken_back).query.partition("&")[0]
+    visitor.cookies = [cookie for cookie in visitor.cookies if cookie.name != "latchkey_waiting"]
+    assert typed.startswith("typed=")
+    assert visitor.visit(taken_back).url == f"{SITE}/sign-in"
+
+
+def test_without_pages_the_page_after_a_link_leads_others_to_the_site(make_app, client, outbox: Outbox):
+    app = make_app(AUTH_SITE_URL="https://app.example.com/start", AUTH_PAGES="false")
+    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    visitor = Visitor(app)
+    visitor.visit(path("signup", outbox.last(DAVE).token))
+    assert DELETED in words(visitor.press("verify", action="decline"))
+    assert Visitor(app).visit(visitor.page.url).url == "https://app.example.com/start"
+
+
+def test_deletion_is_told_to_the_browser_that_deleted(app, visitor, alice):
+    assert Visitor(app).visit("/account/deleted").url == f"{SITE}/sign-in"
+    visitor.signed_in_as(alice).visit("/account/delete")
+    page = visitor.press("account/delete", confirmed="yes")
+    assert "Your account has been deleted" in words(page)
+    assert "Your account has been deleted" in words(visitor.visit(page.url))
+    assert Visitor(app).visit(page.url).url == f"{SITE}/sign-in"
+
+
+class TestPasskeys:
+    def test_challenge_has_a_url_which_reloads_with_a_challenge_of_its_own(self, visitor, database):
+        visitor.visit(f"/sign-in?code_challenge={CHALLENGE}")
+        page = visitor.press("sign-in/passkey")
+        assert page.url == f"{SITE}/sign-in/passkey?code_challenge={CHALLENGE}"
+        first = visitor.passkey_options["challenge"]
+        assert visitor.visit(page.url).status == 200
+        assert visitor.passkey_options["challenge"] != first
+        assert visitor.page.forms[0].fields["code_challenge"] == CHALLENGE
+
+    def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_request(
+        self, make_app, alice, database
+    ):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_VERIFY": "2 per hour"}
+        app = make_app(**limits)
+        stranger = Visitor(app)
+        assert app.test_client().head("/sign-in/passkey").status_code == 200
+        assert [stranger.visit("/sign-in/passkey").status for _ in range(4)] == [200, 200, 429, 429]
+        assert database.count("factor_challenges") == 2
+        # Another site may have opened it so often: signing in by the script, or in the account, goes on.
+        response = app.test_client().post("/passkeys/authentication/options", json={})
+        assert response.status_code == 200
+        assert Visitor(app).with_session_of(alice).visit("/account/passkeys/new").status == 200
