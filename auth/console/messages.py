@@ -59,12 +59,16 @@ def _counts() -> dict[str, str]:
 
 def _find(message_id: str) -> Subject:
     message = messages.find(message_id)
-    name = f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
-    return Subject(name, "console/messages", message)
+    name = _name(message)
+    return Subject(name[:1].upper() + name[1:], "console/messages", message)
+
+
+def _name(message: Any) -> str:
+    return f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
 
 
 def _effects(subject: Subject) -> Sequence[str]:
-    message, what = subject.row, f"the {subject.name}"
+    message, what = subject.row, f"the {_name(subject.row)}"
     if message.outcome == "waiting":
         return [f"Sends {what} now."]
     effects = [f"Sends 1 message again: {what}. It counts toward the limits of this address."]

@@ -232,7 +232,7 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 
 
 def Choice(*choices: str, **kwargs: Any) -> Function:
-    requirement = "must be one of " + ", ".join(choices)
+    requirement = "must be one of " + ", ".join(filter(None, choices))
     return _checked(lambda value: _text(value) in choices, requirement)(**kwargs)
 
 

@@ -59,8 +59,8 @@ class TestLists:
         add(database, "Gitea", users=[alice, bob])
         add(database, "", token_endpoint_auth_method="none", is_dynamic=True)
         said = words(operator.visit("/console/applications"))
-        assert "Gitea confidential 2 grants just now just now" in said
-        assert "Unnamed application public registered itself 0 grants never just now" in said
+        assert "Gitea confidential 2 just now just now" in said
+        assert "Unnamed application public registered itself 0 never just now" in said
         for number in range(25):
             add(database, f"Tool {number}")
         operator.visit("/console/applications")
@@ -346,7 +346,7 @@ class TestActs:
         assert "confidential two secrets" in words(armed.visit("/console/applications"))
         assert f"Old secret still works {ends}" in words(armed.visit(f"/console/applications/{id}"))
         armed.visit(f"/console/applications/{id}/new-secret")
-        assert "The old secret, and the one before it, stop working at once" in words(armed.page)
+        assert f"The old secret, which works {ends}, stops working in any case." in words(armed.page)
         page = act(f"{id}/end-old-secret")
         assert ("The old secret has ended." in words(page), "Old secret" in words(page)) == (True, False)
         assert database.value("SELECT previous_secret_hash FROM oauth_clients") is None

@@ -9,6 +9,7 @@ from tests.console.test_console_routes import FRAME, Console
 from tests.pages.test_accessibility import AXE, SCREENS, problems
 from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
+from tests.support.answers import NO_ID
 from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
 from tests.support.pictures import take_overview
@@ -19,6 +20,15 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 # Cells whose text cannot be read whole. Those of users have a page.
 _CUT = "[...document.querySelectorAll('td:not(.cut)')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
+# What is long, and what ends at a certain time, in every list and on every page.
+LONG_ADDRESS = "a" * 64 + "@a-long-name-of-a-department.of-a-longer-name-of-a-company.example"
+LONG = """
+UPDATE users SET email = %(address)s, banned_until = now() + interval '1 day' WHERE role <> 'admin';
+UPDATE outbox SET last_error = %(error)s;
+UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 hour', previous_secret = '',
+  previous_secret_expires_at = now() + interval '1 hour';
+UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour';
+"""
 CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
 
 
@@ -67,16 +77,34 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
     if not AXE.exists():
         pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
     axe, console = AXE.read_text(), Console(app, ids, database)
+    database.run(LONG, address=LONG_ADDRESS, error="connection reset by peer " * 20)
+
+    def check(name: str) -> None:
+        page.run(axe)
+        for width, height, dark in SCREENS:
+            page.resize(width, height, dark=dark)
+            assert problems(page) == [], (name, width)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+            assert page.run(_CUT) == [], (name, width)
+
     for path in {*console.pages, *console.forms} - {FRAME}:
         page.open(here + path)
         # An act on many users submits itself until it is done.
         page.wait(lambda: page.run("!document.querySelector('[data-continue]')"))
-        page.run(axe)
-        for width, height, dark in SCREENS:
-            page.resize(width, height, dark=dark)
-            assert problems(page) == [], (path, width)
-            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
-            assert page.run(_CUT) == [], (path, width)
+        check(path)
+    for path in ("users?status=x", "users?q=nobody", f"applications/{NO_ID}", "messages?to=nobody"):
+        page.open(f"{here}/console/{path}")
+        check(path)
+    page.open(f"{here}/console/applications/new")
+    fill(page, redirect_uris="grafana.example.com")
+    page.click("Add an application with a passkey")
+    page.wait_for("can’t be used")
+    assert page.run("document.activeElement.name") == "redirect_uris"
+    check("a wrong application")
+    fill(page, redirect_uris="https://grafana.example.com/")
+    page.click("Add an application with a passkey")
+    page.wait_for("Copy the secret now")
+    check("a secret")
     if "PICTURES" in os.environ:
         take_overview(page, here, database)
 

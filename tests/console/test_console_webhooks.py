@@ -35,6 +35,11 @@ def page_of(operator, id) -> str:
 
 
 class TestList:
+    def test_form_says_how_many_there_are(self, armed, hooks, target):
+        for number in range(2):
+            assert f"You have {number} of 20 webhooks." in words(armed.visit("/console/webhooks/new"))
+            hooks.register(target)
+
     def test_states_are_shown_and_paths_of_urls_are_not(self, operator, hooks, target, database):
         assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
         made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
@@ -47,8 +52,9 @@ class TestList:
             id=gone["id"],
         )
         said = words(operator.visit("/console/webhooks"))
-        shown = ("Billing", "failing for ", "disabled responded 410 Gone", "1 waiting event")
+        shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
         assert [text for text in (target.url, *shown) if text not in said] == []
+        assert re.search("failing for .*? 1 just now", said)
         # A webhook is named by its description, and without one by where it is.
         assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
         for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
@@ -149,7 +155,9 @@ class TestRedelivering:
         target.status = 500
         hooks.deliver()
         operator.visit(f"/console/webhooks/{made['id']}/deliveries/{waiting['id']}/redeliver")
-        assert "accepts this event, the others will follow: 1 waiting event." in words(operator.page)
+        said = words(operator.page)
+        assert "1 attempt so far; waiting for the next." in said
+        assert "accepts this event, the others will follow: 1 waiting event." in said
         hooks.change(made, disabled=True)
         assert "The webhook is disabled" in words(operator.press("/redeliver"))
         assert database.count("outbox") == 1

@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from auth.console import users
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, plan_of
 from tests.support.users import register
 
@@ -164,6 +164,16 @@ class TestFilters:
         assert {*badges} == {
             *("Banned", "Locked", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
         }
+
+    def test_filters_that_are_not_set_say_of_what(self, find):
+        said = words(find())
+        for text in ("Status: any", "Two-step: any", "Last sign-in: any"):
+            assert text in said
+        assert "Status must be one of locked, banned" in words(find("?status=x"))
+
+    def test_acts_on_many_users_are_offered_where_one_can_be_chosen(self, find):
+        assert "Chosen users:" in words(find())
+        assert "Chosen users:" not in words(find("?status=administrator"))
 
     def test_phone_has_the_filters_folded_and_says_how_many_are_set(self, find):
         assert '<details class="fold"><summary>Filters</summary></details>' in find("?q=a&sort=newest").text

@@ -19,7 +19,7 @@ _VALUES = {
     "scope": "scopes",
 }
 # In place of the names of members.
-_TITLES = {"by": "created", "is_sent": "sent"}
+_TITLES = {"by": "created", "is_sent": "sent", "of": "limit"}
 
 
 def label(table: str, name: str, /, **values: str) -> str:

@@ -199,10 +199,14 @@ def _once(client: dict[str, Any]) -> Response:
 
 
 def _new_secret_effects(subject: Subject) -> list[str]:
-    ended = "The old secret stops working at once: the application fails until it has the new one."
-    if subject.row.previous_secret_expires_at:
-        ended = "The old secret, and the one before it, stop working at once."
-    return ["Creates 1 secret, which you’ll see once.", ended]
+    effects = [
+        "Creates 1 secret, which you’ll see once.",
+        "The current secret stops working at once, unless you keep it:"
+        " the application fails until it has the new one.",
+    ]
+    if ends := subject.row.previous_secret_expires_at:
+        effects.append(f"The old secret, which works {until(ends)} UTC, stops working in any case.")
+    return effects
 
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
@@ -241,7 +245,7 @@ _ACTS = {
     "new-secret": _act(
         title="Create a new secret",
         effects=_new_secret_effects,
-        undo="An old secret can’t be restored.",
+        undo="A secret that has ended can’t be restored.",
         do=lambda subject, form: _once(
             clients.replace_secret(subject.row.client_id, overlap="overlap" in form)
         ),
@@ -253,7 +257,7 @@ _ACTS = {
     "end-old-secret": _act(
         title="End the old secret",
         effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
-        undo="An old secret can’t be restored.",
+        undo="A secret that has ended can’t be restored.",
         do=lambda subject, _form: clients.end_previous_secret(subject.row.client_id),
         done="The old secret has ended.",
         is_destructive=True,
