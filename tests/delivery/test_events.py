@@ -72,6 +72,12 @@ def by_alice_with_an_app(scenario):
     return session.authorization, {"factor_id": app.id}
 
 
+def by_alice_with_recovery_codes(scenario):
+    app, session = set_up(scenario.session())
+    assert session.post("/recovery_codes", json={}).status_code == 200
+    return session.authorization, {"factor_id": app.id}
+
+
 def by_alice_with_a_passkey(scenario):
     authenticator, passkey = passkeys.register(scenario.session())
     return passkeys.sign_in(scenario.client, authenticator).authorization, {"passkey_id": passkey["id"]}
@@ -190,6 +196,12 @@ requests(
     ("post /factors/{factor_id}/challenge", {}, "", ""),
     ("delete /factors/{factor_id}", None, "user.updated", "factor_removed"),
     ("post /recovery_codes", {}, "", "recovery_codes_created"),
+    ("post /factors/recovery-codes", {}, "", "recovery_codes_created"),
+)
+requests(
+    by_alice_with_recovery_codes,
+    ("post /factors/recovery-codes/regenerate", {}, "", "recovery_codes_created"),
+    ("delete /factors/recovery-codes", None, "", "recovery_codes_removed"),
 )
 requests(
     by_alice_with_a_passkey,
@@ -542,6 +554,13 @@ def using_a_recovery_code(scenario):
     _, session = set_up(scenario.session())
     code = session.post("/recovery_codes", json={}).json["codes"][0]
     return lambda: session.post("/recovery_codes/verify", json={"code": code})
+
+
+@effect("post /factors/recovery-codes/verify", "", "recovery_code_used")
+def using_a_recovery_code_as_a_factor(scenario):
+    _, session = set_up(scenario.session())
+    code = session.post("/recovery_codes", json={}).json["codes"][0]
+    return lambda: session.post("/factors/recovery-codes/verify", json={"code": code})
 
 
 @effect("post /passkeys/registration/verify", "user.updated", "passkey_added")

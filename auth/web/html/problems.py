@@ -253,8 +253,7 @@ def _error(exception: Exception) -> Response:
         next_page = request.path.removeprefix("/").removeprefix("account/")
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or one of the user's things.
-            about = ("provider", "kind", "id")
-            named = {name: request.values[name] for name in about if request.values.get(name)}
+            named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", named)
         return to_step(error.key, {"next": next_page} | application)
     # The page shows why a link failed.

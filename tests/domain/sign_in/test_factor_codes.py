@@ -318,7 +318,8 @@ class TestPlaces:
             getattr(session.on(at(network)), method)(path.format(**known), json=sent)
             for network in (ELSEWHERE, HOME)
         ]
-        assert_error(answers[0], *REFUSED)
+        refused = (429, "mfa_recovery_codes_locked") if path == "/recovery_codes/verify" else REFUSED
+        assert_error(answers[0], *refused)
         assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
 
     @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "act"])
