@@ -15,6 +15,16 @@ NATIVE = "com.example.app:/callback"
 
 
 @pytest.fixture
+def desktop(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def phone(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
 def ask(desktop, alice, outbox):
     """Let an application sign Alice in, who asks for a link, and return the link."""
 

@@ -54,6 +54,16 @@ def app(make_app) -> Any:
 
 
 @pytest.fixture
+def desktop(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def phone(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
 def ask(outbox):
     """Ask for a link on a page, to which an application has sent the browser, and return the link."""
 
