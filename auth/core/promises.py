@@ -14,7 +14,7 @@ SMS_CODE_LIFETIME = 10 * MINUTE
 # Of any code that a page asks for (ASVS 6.5.5).
 PAGE_CODE_LIFETIME = 10 * MINUTE
 AUTHORIZATION_CODE_LIFETIME = 5 * MINUTE
-# Of a sign-in at a provider.
+# Of a sign-in at a provider, and of a signed message of what is done.
 FLOW_LIFETIME = 10 * MINUTE
 # Of an application's authorization request, whose user may sign in by a link.
 REQUEST_LIFETIME = LINK_LIFETIME

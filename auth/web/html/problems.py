@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, cast
-from urllib.parse import urlencode
 
 import psycopg2
 from flask import Blueprint, Flask, Response, current_app, request
@@ -15,21 +14,21 @@ from flask_limiter import RateLimitExceeded
 from werkzeug.exceptions import HTTPException
 
 from auth.core.addresses import looks_like_phone
-from auth.core.net.redirects import with_query
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.passwords import queued
-from auth.web import Level, View, cookies, g, guard
+from auth.web import Level, View, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.declarations import Refusal, SignIn, says
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
-from auth.web.forms import SESSION, own_form
+from auth.web.forms import own_form
+from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
 from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
 from auth.web.limits import limited
 
@@ -53,10 +52,6 @@ _BY_KEY = {
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
 }
-# The pages that errors of a page lead to; without a session, /sign-in.
-_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
-ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
-_APPLICATION = ("redirect_to", "code_challenge", "then")
 _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING = ("GET", "HEAD")
 
@@ -247,31 +242,7 @@ def _error(exception: Exception) -> Response:
     error = as_api_error(exception)
     if error.error_code not in ELSEWHERE or not asks_for_page():
         return _answer(error)
-    if error.error_code in _STEPS:
-        # The page checks both again.
-        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        next_page = request.path.removeprefix("/").removeprefix("account/")
-        if next_page in ("connect", "remove", "rename"):
-            # These pages are about a provider, or one of the user's things.
-            named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
-            next_page = with_query(f"account/{next_page}", named)
-        return to_step(error.key, {"next": next_page} | application)
-    # The page shows why a link failed.
-    return to_step(
-        error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
-    )
-
-
-def to_step(key: str, query: dict[str, str]) -> Response:
-    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
-    by, _, error_code = key.rpartition(".")
-    if error_code in _STEPS:
-        return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
-    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
-    # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
-    had_session = request.method not in _OPENING or cookies.sent(SESSION)
-    query = {"error_code": "session_expired"} | query if had_session else query
-    return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
+    return redirect_to_missing(error)
 
 
 def _answer(error: ApiError) -> Response:

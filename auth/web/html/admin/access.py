@@ -17,8 +17,9 @@ from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
 from auth.web.html.admin.console_page import console_page
+from auth.web.html.missing_steps import ELSEWHERE, to_step
 from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import ELSEWHERE, Problem, problem_of, to_step
+from auth.web.html.problems import Problem, problem_of
 from auth.web.limits import limited
 
 # The fields whose labels are not their names.

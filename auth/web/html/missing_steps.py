@@ -1,0 +1,45 @@
+"""Redirects to the page for what a request lacks: a session, the second step or a proof."""
+
+from urllib.parse import urlencode
+
+from flask import Response, request
+
+from auth.core.net.redirects import with_query
+from auth.web import cookies
+from auth.web.errors import ApiError
+from auth.web.forms import SESSION
+from auth.web.html.page import redirect_to_own
+
+# The pages that errors of a page lead to; without a session, /sign-in.
+_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
+_APPLICATION = ("redirect_to", "code_challenge", "then")
+
+
+def redirect_to_missing(error: ApiError) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`, which leads back to the requested one."""
+    if error.error_code in _STEPS:
+        # The page checks both again.
+        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+        next_page = request.path.removeprefix("/").removeprefix("account/")
+        if next_page in ("connect", "remove", "rename"):
+            # These pages are about a provider, or one of the user's things.
+            named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
+            next_page = with_query(f"account/{next_page}", named)
+        return to_step(error.key, {"next": next_page} | application)
+    # The page shows why a link failed.
+    return to_step(
+        error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
+    )
+
+
+def to_step(key: str, query: dict[str, str]) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
+    by, _, error_code = key.rpartition(".")
+    if error_code in _STEPS:
+        return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
+    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
+    # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
+    had_session = request.method not in ("GET", "HEAD") or cookies.sent(SESSION)
+    query = {"error_code": "session_expired"} | query if had_session else query
+    return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
