@@ -104,7 +104,7 @@ def _decline(form: Mapping[str, str]) -> Response:
 @refuses_by_page
 def show_done() -> Response:
     """Tell the browser that has sent the form of a link what that did, so that reloading sends nothing."""
-    what, here = forms.done(), request.full_path
+    what, here = forms.signed("done"), request.full_path
     given = waiting.typed_address(request.args.get("typed", "")) if what == "given_back" else None
     if given:
         shown = address(masked(given.address))

@@ -191,7 +191,7 @@ serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/
 @administrator
 def show_bulk(bulk_id: str) -> Response:
     require_proof()
-    return _page(_find(bulk_id), goes_on=forms.done() != "elsewhere")
+    return _page(_find(bulk_id), goes_on=forms.signed("done") != "elsewhere")
 
 
 @blueprint.post("/console/bulk/<bulk_id>")

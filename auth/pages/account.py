@@ -110,7 +110,7 @@ def delete_account(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/account/deleted")
 def show_deleted() -> Response:
-    if forms.done() != "deleted":
+    if forms.signed("done") != "deleted":
         return redirect_to_own("sign-in")
     return page("account_deleted.html", here=request.full_path)
 
@@ -171,7 +171,7 @@ def show_changes() -> Response:
         to=to,
         problem=None,
         changes=changes,
-        done=forms.done(),
+        done=forms.signed("done"),
     )
 
 
@@ -250,5 +250,5 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notice() -> Markup | None:
-    name = forms.done()
+    name = forms.signed("done")
     return text("done", name) if has_text("done", name) else None

@@ -15,7 +15,7 @@ from auth.domain.sign_in import assertions
 from auth.domain.sign_in.arrivals import redirect_onward
 from auth.domain.sign_in.reauthentication import add, has_proof, require
 from auth.pages.passkeys import ending, own_passkeys
-from auth.web import Level, form_schemas, g, guard
+from auth.web import Level, form_schemas, forms, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
@@ -175,7 +175,7 @@ def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
         if error.error_code != "mfa_factor_not_found":
             raise
         start = destination().path("account/two-step")
-        return redirect_to_own(with_query(start, {"error_code": error.error_code}))
+        return redirect_to_own(with_query(start, forms.signed_query(error_code=error.error_code)))
     secret = app["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
     # The SVG is ours, not a user's.

@@ -13,8 +13,8 @@ from auth.domain.messages import outgoing
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.reauthentication import add, require
-from auth.pages.waiting import typed
-from auth.web import Level, form_schemas, guard
+from auth.pages.waiting import told_of_code, typed
+from auth.web import Level, form_schemas, forms, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.page import address as shown_address
@@ -105,12 +105,14 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     """Ask for the code that was sent to a new address, or go on once a link has confirmed it."""
     kept = typed()
     if kept is None:
-        return redirect_to_own(f"account/{kind}?error_code=insufficient_permissions")
+        return redirect_to_own(
+            with_query(f"account/{kind}", forms.signed_query(error_code="insufficient_permissions"))
+        )
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(kept.address))
     names = {"kind": kind, "typed": kept.id, "shown": shown_address(masked(kept.address))}
-    here, said = f"/account/{kind}/code?typed={kept.id}", problem or told(again["again_wait"])
+    here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
     return page("account_code.html", script=True, here=here, problem=said, names=names, **again)
 
 

@@ -22,7 +22,7 @@ from auth.domain.sign_in.arrivals import (
 )
 from auth.domain.sign_in.passwords import sign_in_with_password
 from auth.pages.waiting import code_page, redirect_to_code, redirect_when_sent, send_code, typed
-from auth.web import Level, cookies, form_schemas, guard
+from auth.web import Level, cookies, form_schemas, forms, guard
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import identifier, provider, redirect_to_own
@@ -142,7 +142,7 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
         # Another window has signed in since. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
-    said = problem or (why_ended() if request.args.get("error_code", _ENDED) == _ENDED else None)
+    said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
     return _page_with_providers("sign_in.html", "sign-in", said)
 
 

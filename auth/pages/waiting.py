@@ -3,6 +3,7 @@
 Forms redirect to them, and the URL has the id of the address, so that a browser can come back to the page.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -16,10 +17,10 @@ from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import Destination, redirect_with_cookie
-from auth.web import form_schemas
+from auth.web import form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
-from auth.web.html.page import next_code, redirect_to_own
+from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
 from auth.web.input import read_form
 from sql import queries
@@ -46,7 +47,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         start = destination().path(path)
         is_lost = "typed" in request.values
         return redirect_to_own(
-            with_query(start, {"error_code": "insufficient_permissions"}) if is_lost else start
+            with_query(start, forms.signed_query(error_code="insufficient_permissions")) if is_lost else start
         )
     used = None if problem else waiting.used_link(kept.address, LINKS[path])
     known = browser_sessions.resume() if used else None
@@ -71,9 +72,14 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         and not used
         and not (problem and problem.error_code == "user_banned"),
         sign_in=with_query(to.path("sign-in"), {"typed": kept.id}),
-        problem=problem or (None if used else told(again["again_wait"])),
+        problem=problem or (None if used else told_of_code(again["again_wait"])),
         **again,
     )
+
+
+def told_of_code(wait: object) -> Mapping[str, Any] | None:
+    """Return what `told` does, or to a user who has opened the link that it is still unused."""
+    return {"text": text("errors", "link_not_opened")} if "opened" in request.args else told(wait)
 
 
 def redirect_to_code(
@@ -82,7 +88,7 @@ def redirect_to_code(
     """Redirect to the page that asks for the code of an address, which tells of the problem, if any."""
     query = {"typed": waiting.keep_address(address, **browser, has_asked=has_asked)}
     if problem:
-        query["error_code"] = problem.error_code
+        query |= forms.signed_query(error_code=problem.error_code)
     return redirect_to_own(with_query(destination().path(f"{path}/code"), query))
 
 

@@ -24,7 +24,7 @@ from auth.web.input import whole_body
 FIELD = "form_token"
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
-_DONE = re.compile(r"([a-z_-]+)\.([0-9]{10})\.([0-9a-f]{64})")
+_SIGNED = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
 _TOKEN = re.compile(rb"(?:^|&)form_token=([0-9a-f]{64})(?:&|$)")
 
 
@@ -44,8 +44,8 @@ def token_of(secret: str) -> str:
     return hashlib.sha256(f"form {secret}".encode()).hexdigest()
 
 
-def done_query(name: str) -> dict[str, str]:
-    """Return the query by which a page tells this browser alone what it has just done, for ten minutes."""
+def signed_query(**values: str) -> dict[str, str]:
+    """Return a query by which a page tells this browser alone what has just happened, for ten minutes."""
     secret, until = cookies.browser_secret(VISIT), f"{int(time.time()) + promises.FLOW_LIFETIME}"
 
     @after_this_request
@@ -54,20 +54,22 @@ def done_query(name: str) -> dict[str, str]:
             cookies.remember(response, VISIT, secret)
         return response
 
-    return {"done": f"{name}.{until}.{_signature(secret, name, until)}"}
+    return {
+        name: f"{value}.{until}.{_signature(secret, name, value, until)}" for name, value in values.items()
+    }
 
 
-def done() -> str:
-    """Return the name in the query of `done_query`, or an empty one: of another browser, or too late."""
-    secret, sent = cookies.sent(VISIT), _DONE.fullmatch(request.args.get("done", ""))
+def signed(name: str) -> str:
+    """Return a value of `signed_query`, or an empty one: of another browser, or too late."""
+    secret, sent = cookies.sent(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
     # Anybody could sign with a secret that is not random.
     if sent is None or one_time.hash_token(secret) is None or int(sent[2]) <= time.time():
         return ""
-    return sent[1] if hmac.compare_digest(sent[3], _signature(secret, sent[1], sent[2])) else ""
+    return sent[1] if hmac.compare_digest(sent[3], _signature(secret, name, sent[1], sent[2])) else ""
 
 
-def _signature(secret: str, name: str, until: str) -> str:
-    return hmac.digest(secret.encode(), f"done {name} {until}".encode(), "sha256").hex()
+def _signature(secret: str, name: str, value: str, until: str) -> str:
+    return hmac.digest(secret.encode(), f"{name} {value} {until}".encode(), "sha256").hex()
 
 
 def own_form(view: View, *, or_json: bool = False) -> View:

@@ -1,15 +1,18 @@
-"""What a page says is done, it says in the browser that did it, for ten minutes: no link can plant it."""
+"""What a page says has happened, it says in the browser where it did, for ten minutes: no link can plant it."""
 
 import hmac
+import re
 import time
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
 from tests.support.cases import cases
+from tests.support.contract import page_routes
 from tests.support.links import CHALLENGE, SITE, Outbox, path
-from tests.support.pages import Visitor, words
+from tests.support.pages import Visitor, unsigned, words
 from tests.support.tables import Rows
+from tests.support.user_agent import Page
 from tests.support.users import DAVE, PASSWORD
 
 SAVED, YOURS, DELETED = "Your name has been saved.", "Your account is yours again", "was deleted"
@@ -146,6 +149,72 @@ def test_deletion_is_told_to_the_browser_that_deleted(app, visitor, alice):
     assert "Your account has been deleted" in words(page)
     assert "Your account has been deleted" in words(visitor.visit(page.url))
     assert Visitor(app).visit(page.url).url == f"{SITE}/sign-in"
+
+
+class TestErrors:
+    """The error that a redirect names. `BLOCKED` is one that frightens."""
+
+    BLOCKED, CALL = "This account is blocked.", "Call 555-0100"
+
+    @pytest.fixture(params=["a stranger's browser", "a signed-in browser"])
+    def victim(self, request, app, alice) -> Visitor:
+        visitor = Visitor(app)
+        return visitor.with_session_of(alice) if request.param == "a signed-in browser" else visitor
+
+    @pytest.fixture
+    def attacker(self, app) -> Visitor:
+        visitor = Visitor(app)
+        visitor.visit("/sign-in")
+        return visitor
+
+    @staticmethod
+    def said(page: Page) -> str:
+        """Return the text of a page without the id of its request."""
+        return re.sub(r"[0-9a-f-]{36}", "", words(page))
+
+    def test_link_plants_an_error_on_no_page(self, app, victim, attacker):
+        told = {"error_code": "user_banned", "reason": self.CALL}
+        assert self.BLOCKED in words(attacker.visit(f"/sign-in?{attacker.told(**told)}"))
+        signed = dict(parse_qsl(attacker.told(**told)))
+        planted = (
+            told,
+            signed,
+            {name: f"{value}.{int(time.time()) + 60}.{'0' * 64}" for name, value in told.items()},
+            {"error_code": "session_expired"},
+            {"opened": "yes"},
+        )
+        pages = sorted({path for method, path, _view in page_routes(app) if method == "get"})
+        assert {"/sign-in", "/sign-up", "/account", "/account/email", "/forgot-password"} <= {*pages}
+        for page in pages:
+            plain = self.said(victim.visit(page))
+            for query in planted:
+                assert self.said(victim.visit(f"{page}?{urlencode(query)}")) == plain, (page, query)
+
+    def test_link_plants_no_error_where_a_redirect_has_told_one(self, visitor, attacker):
+        visitor.visit("/sign-in")
+        visitor.visit(f"/sign-in?{visitor.told(error_code='session_expired')}")
+        mine, theirs = visitor.told(error_code="session_expired"), attacker.told(error_code="user_banned")
+        _, until, signature = mine.split(".")
+        for query in (f"{theirs}&{mine}", f"error_code=user_banned.{until}.{signature}", f"done={mine[11:]}"):
+            page = visitor.visit(f"/sign-in?{query}")
+            assert (page.status, 'class="failure"' in page.text) == (200, False), query
+
+    def test_error_ends_after_ten_minutes(self, visitor, monkeypatch):
+        visitor.visit("/sign-in")
+        query, now = visitor.told(error_code="user_banned"), time.time()
+        for later, is_told in ((TEN_MINUTES - 2, True), (TEN_MINUTES + 2, False)):
+            monkeypatch.setattr(time, "time", lambda later=later: now + later)
+            assert (self.BLOCKED in words(visitor.visit(f"/sign-in?{query}"))) is is_told
+
+    def test_error_of_the_link_of_a_blocked_user_is_told(self, visitor, alice, client, outbox, database):
+        client.post("/magiclink", json={"email": alice.email, "redirect_to": f"{SITE}/sign-in"})
+        visitor.visit(path("magiclink", outbox.last(alice.email).token))
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        page = visitor.submit()
+        assert (unsigned(page), self.BLOCKED in words(page)) == (
+            f"{SITE}/sign-in?error_code=user_banned",
+            True,
+        )
 
 
 class TestPasskeys:

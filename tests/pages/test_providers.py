@@ -72,6 +72,31 @@ def test_refusal_of_the_provider_comes_back_to_the_page(visitor, acme):
     assert "The provider didn’t sign you in." in page.text
 
 
+@pytest.mark.parametrize("base_url", [SITE, "https://auth.example.com"])
+def test_refusal_of_a_provider_is_told_to_a_browser_that_came_without_cookies(
+    make_service, acme, fakes, base_url
+):
+    acme.person = {}
+    changes = {"AUTH_BASE_URL": base_url}
+    visitor = Visitor(make_service(**changes).app, base_url)
+    page = visitor.visit(
+        f"/authorize?{urlencode({'provider': 'acme', 'redirect_to': f'{base_url}/sign-in'})}"
+    )
+    assert "The provider didn’t sign you in." in page.text
+    assert visitor.visit(page.url).text.count("The provider didn’t sign you in.") == 1
+
+
+def test_refusal_of_a_provider_that_posts_a_form_is_told(make_service, fakes):
+    fakes.apple.response = {"code": None, "error": "access_denied"}
+    base_url = "https://auth.example.com"
+    visitor = Visitor(make_service(AUTH_BASE_URL=base_url).app, base_url)
+    visitor.visit("/sign-in")
+    visitor.click(link_of(visitor, "apple"))
+    page = visitor.submit()
+    assert page.url.startswith(f"{base_url}/sign-in?error_code=bad_oauth_callback.")
+    assert "The provider didn’t sign you in." in page.text
+
+
 def test_account_is_connected_and_disconnected(visitor, acme, alice):
     visitor.signed_in_as(alice).visit("/account")
     visitor.send("/account/connect", provider="acme")

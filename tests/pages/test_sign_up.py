@@ -155,7 +155,7 @@ class TestForgottenPassword:
         assert said in visitor.submit(email=typed).text
         later(database, mins=70)
         late = visitor.submit(code=outbox.last(address).code)
-        assert late.url == f"{SITE}/forgot-password?error_code=insufficient_permissions"
+        assert unsigned(late) == f"{SITE}/forgot-password?error_code=insufficient_permissions"
         visitor.press("forgot-password", email=typed)
         code = outbox.last(address).code
         assert visitor.submit(code=code).url == f"{SITE}/new-password"

@@ -5,11 +5,11 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin
 
 from auth.core.tokens import one_time
 from auth.web.context import EXTENSION
-from auth.web.forms import SESSION
+from auth.web.forms import SESSION, VISIT, signed_query
 from sql import queries
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
@@ -22,9 +22,13 @@ def words(page: Page) -> str:
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
 
 
+def without_signature(url: str) -> str:
+    """Return a URL without the signature of what its page says has happened."""
+    return re.sub(r"((?:done|error_code)=[a-z_-]+)\.[0-9]{10}\.[0-9a-f]{64}", r"\1", url)
+
+
 def unsigned(page: Page) -> str:
-    """Return the URL of a page, without the signature of what it says is done."""
-    return re.sub(r"(done=[a-z_-]+)\.[0-9]{10}\.[0-9a-f]{64}", r"\1", page.url)
+    return without_signature(page.url)
 
 
 class Visitor(UserAgent):
@@ -33,7 +37,7 @@ class Visitor(UserAgent):
     def __init__(self, app: Any, origin: str = SITE, **options: Any) -> None:
         super().__init__({origin: app.test_client(use_cookies=False)}, **options)
         self.origin = origin
-        self._parts = app.extensions[EXTENSION]
+        self._app, self._parts = app, app.extensions[EXTENSION]
 
     def visit(self, url: str, **options: Any) -> Page:
         return super().visit(self.origin + url if url.startswith("/") else url, **options)
@@ -76,6 +80,14 @@ class Visitor(UserAgent):
         kept: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": 3600}
         hashed = one_time.hash_token(cookie.value)
         return queries.keep_typed_address(self._parts.db, browser_hash=hashed, **kept).id
+
+    def told(self, **values: str) -> str:
+        """Return the query by which the service tells this browser what has happened."""
+        name = f"{'__Host-' if self.origin.startswith('https:') else ''}{VISIT}"
+        cookie = self.cookie(name)
+        assert cookie, "visit a page first"
+        with self._app.test_request_context(headers={"Cookie": f"{name}={cookie.value}"}):
+            return urlencode(signed_query(**values))
 
     def type_code(self, page: str, address: str, code: str) -> Page:
         """Send a code of an address to a page of this browser."""

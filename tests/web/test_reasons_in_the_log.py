@@ -134,7 +134,8 @@ class TestProvider:
         page = visitor.click(f"{base_url}/authorize?provider=acme&redirect_to={base_url}/sign-in")
         assert "The provider didn’t sign you in." in page.text
         assert ("invalid_client" in page.text) == is_shown
-        visitor.visit("/sign-in?error_code=bad_oauth_callback&reason=invalid_client")
+        told = {"error_code": "bad_oauth_callback", "reason": "invalid_client"}
+        visitor.visit(f"/sign-in?{visitor.told(**told)}")
         assert ("invalid_client" in visitor.page.text) == is_shown
 
 

@@ -159,14 +159,14 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     # For the developer, who does not look into the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(target):
-        return redirect(with_query(target, code | reason))
+        return redirect(with_query(target, forms.signed_query(**code, **reason)))
     return redirect(with_fragment(target, {"error": error, **code, "error_description": refusal.msg}))
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
     """Redirect with a message in the fragment, or to a page of ours, which tells what is done."""
     if latchkey.redirects.is_own_page(target):
-        return redirect(with_query(target, forms.done_query(what)))
+        return redirect(with_query(target, forms.signed_query(done=what)))
     return redirect(with_fragment(target, {"message": message, "type": what}))
 
 
@@ -189,7 +189,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect_signed_in(destination.url, _open_for_application(destination, level))
     if destination.then:
         return _redirect_to_site()
-    return redirect(own_url("account", forms.done_query(done) if done else {}))
+    return redirect(own_url("account", forms.signed_query(done=done) if done else {}))
 
 
 def _redirect_to_site() -> Response:

@@ -5,9 +5,8 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
-from auth.web import cookies
+from auth.web import cookies, forms
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION
 from auth.web.html.page import redirect_to_own
 
 # The pages that errors of a page lead to; without a session, /sign-in.
@@ -27,7 +26,7 @@ def redirect_to_missing(error: ApiError) -> Response:
             named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", named)
         return to_step(error.key, {"next": next_page} | application)
-    # The page shows why a link failed.
+    # The page shows why a link failed, as signed.
     return to_step(
         error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
     )
@@ -40,6 +39,6 @@ def to_step(key: str, query: dict[str, str]) -> Response:
         return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
     # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
     # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
-    had_session = request.method not in ("GET", "HEAD") or cookies.sent(SESSION)
-    query = {"error_code": "session_expired"} | query if had_session else query
+    had_session = request.method not in ("GET", "HEAD") or cookies.sent(forms.SESSION)
+    query = forms.signed_query(error_code="session_expired") | query if had_session else query
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")

@@ -148,7 +148,7 @@ def root() -> str:
 def redirect_to_own(path: str, done: str = "") -> Response:
     """Redirect to a path of this service, without its leading slash. Its page tells what is `done`."""
     path, sign, section = path.partition("#")
-    path = with_query(path, forms.done_query(done)) if done else path
+    path = with_query(path, forms.signed_query(done=done)) if done else path
     return redirect(f"{root()}{path}{sign}{section}" or "./")
 
 

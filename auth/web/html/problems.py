@@ -20,7 +20,7 @@ from auth.core.text.moments import wait
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.passwords import queued
-from auth.web import Level, View, g, guard
+from auth.web import Level, View, forms, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.declarations import Refusal, SignIn, says
@@ -164,16 +164,16 @@ def _apart(view: View) -> View:
 
 
 def told(wait: object = None) -> Mapping[str, Any] | None:
-    """Return the problem named by a redirect to this page, if any. The texts of limits name a `wait`."""
-    name = request.args.get("error_code", "")
+    """Return the problem that our redirect to this page names, if any. The texts of limits name a `wait`."""
+    name = forms.signed("error_code")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
     if name.endswith("_send_rate_limit") and not wait:
         return None
     is_limit = name.endswith("_rate_limit") and not wait
-    known = has_text("errors", name) and not is_limit and not name.startswith("weak_")
+    known = has_text("errors", name) and not is_limit
     said = text("errors", name if known else "other", request_id=g.request_id, wait=wait)
-    return {"text": said, "reason": _for_developer(request.args.get("reason"))} if name else None
+    return {"text": said, "reason": _for_developer(forms.signed("reason"))} if name else None
 
 
 def why_ended() -> Mapping[str, Any] | None:

@@ -81,7 +81,7 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callab
 
 def told(acts: Mapping[str, Act]) -> str | None:
     """Return the message of the act that has just redirected this browser to the subject's page."""
-    act = acts.get(forms.done())
+    act = acts.get(forms.signed("done"))
     return act.done if act else None
 
 
