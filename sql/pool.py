@@ -71,7 +71,7 @@ _UNVERIFIED = """
 Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed it
 Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
-# Connections of a process. Each takes 4 MB in Postgres.
+# Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 9
 # Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
 _gevent = sys.modules.get("gevent.monkey")

@@ -11,7 +11,6 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.values.combined import PASSWORD_CLASSES
 from auth.core.tokens.one_time import hash_token
 from auth.web import any_origin, dialect
-from auth.web import health as database
 from auth.web.context import latchkey
 from auth.web.html.page import page
 from sql import queries
@@ -35,7 +34,7 @@ def health() -> Response:
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
-    responds, trouble = database.check.look(latchkey.db)
+    responds, trouble = latchkey.health.look()
     trouble = trouble or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
     trouble = trouble or (_NOT_DELIVERING if served.delivery_fails[0] else None)
     if responds and (trouble is None or "strict" not in request.args):

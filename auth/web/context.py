@@ -24,7 +24,9 @@ from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
+from auth.web.health import HealthCheck
 from sql import Database
+from sql.pool import SIZE
 
 EXTENSION = "latchkey"
 
@@ -84,6 +86,7 @@ class Lists:
 class Latchkey:
     settings: Settings
     db: Database
+    health: HealthCheck
     key_ring: KeyRing
     access_tokens: AccessTokens
     refresh_tokens: RefreshTokens
@@ -105,11 +108,12 @@ class Latchkey:
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
-    key_ring, db = KeyRing(settings), make_database(settings, origin)
+    key_ring, db = KeyRing(settings), make_database(settings, origin, size=SIZE - 1)
     openid_keys = OpenIdKeys(db, key_ring.sealer)
     parts = Latchkey(
         settings=settings,
         db=db,
+        health=HealthCheck(make_database(settings, origin, size=1)),
         key_ring=key_ring,
         access_tokens=key_ring.access_tokens,
         refresh_tokens=key_ring.refresh_tokens,
@@ -136,7 +140,11 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
 
 
 def make_database(
-    settings: Settings, origin: Callable[[], Mapping[str, Any]], *, has_timeouts: bool = True
+    settings: Settings,
+    origin: Callable[[], Mapping[str, Any]],
+    *,
+    size: int = SIZE,
+    has_timeouts: bool = True,
 ) -> Database:
     """Raises `NotRunningError`."""
     return Database(
@@ -144,6 +152,7 @@ def make_database(
         prepare=settings.db_prepare,
         constants=statement_constants(settings),
         origin=origin,
+        size=size,
         has_timeouts=has_timeouts,
     )
 

@@ -33,26 +33,25 @@ def report_trouble(error: psycopg2.Error) -> None:
 class HealthCheck:
     """Asks the database in a thread, so that a hung one does not delay probes."""
 
-    def __init__(self) -> None:
+    def __init__(self, db: Database) -> None:
+        # Has a connection of its own, or requests that wait for a lock would keep it waiting.
+        self.db = db
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "health")
         self._asked_at = float("-inf")
         self._answer: Future[str | None] | None = None
 
-    def look(self, db: Database) -> tuple[bool, str | None]:
+    def look(self) -> tuple[bool, str | None]:
         """Return whether the database responds, and why requests fail though it does."""
         with self._lock:
             now = time.monotonic()
             if self._answer is None or (self._answer.done() and now - self._asked_at >= _INTERVAL):
                 self._asked_at = now
-                self._answer = self._thread.submit(_trouble, db)
+                self._answer = self._thread.submit(_trouble, self.db)
             answer, timeout = self._answer, self._asked_at + _TIMEOUT - now
         with suppress(TimeoutError, psycopg2.Error):
             return True, answer.result(max(0.0, timeout))
         return False, None
-
-
-check = HealthCheck()
 
 
 def _trouble(db: Database) -> str | None:

@@ -8,7 +8,7 @@ from gevent.monkey import get_original
 from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth.core import metrics
-from auth.web import g, health
+from auth.web import g
 from auth.web.context import Latchkey
 
 _SAMPLE_INTERVAL = 1.0  # seconds
@@ -55,7 +55,7 @@ class _Samples:
     """Gauges, and counters kept elsewhere as plain numbers."""
 
     def __init__(self, latchkey: Latchkey) -> None:
-        self._passwords, self._db, self._pool = latchkey.passwords, latchkey.db, latchkey.db.pool
+        self._passwords, self._health, self._pool = latchkey.passwords, latchkey.health, latchkey.db.pool
         self._workers = _sum("latchkey_workers", "Workers that are running.")
         self._lag = Gauge(
             "latchkey_worker_lag_seconds",
@@ -84,7 +84,7 @@ class _Samples:
 
     def _take(self) -> None:
         self._workers.set(1)
-        self._degraded.set(health.check.look(self._db)[1] is not None)
+        self._degraded.set(self._health.look()[1] is not None)
         self._queue.set(self._passwords.queue_length)
         self._stuck.set(self._passwords.threads.is_stuck())
         self._connections.set(self._pool.lent)
