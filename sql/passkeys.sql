@@ -38,11 +38,16 @@ SELECT id, user_id, public_key, friendly_name, verified_at
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
 -- name: use_credential(id uuid, sign_count bigint, backed_up boolean) -> row?
--- A counter that does not rise indicates a copy, unless the authenticator has none.
-UPDATE factors
+-- A counter that does not rise indicates a copy, unless the authenticator has none. A key that is bound to
+-- its device is then refused; the copies of a synced one, and of one that may be synced, count apart.
+UPDATE factors AS f
    SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
- WHERE id = :id AND (:sign_count > sign_count OR :sign_count = 0 AND sign_count = 0)
-RETURNING id;
+  FROM (SELECT id, backup_eligible, :sign_count > sign_count OR :sign_count = 0 AND sign_count = 0 AS rose
+          FROM factors
+         WHERE id = :id
+           FOR UPDATE) AS before
+ WHERE f.id = before.id AND (rose OR before.backup_eligible IS NOT FALSE)
+RETURNING rose;
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,

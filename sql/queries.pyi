@@ -1516,7 +1516,7 @@ class SelectCredential(NamedTuple):
 def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
 
 class UseCredential(NamedTuple):
-    id: str
+    rose: bool
 
 def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> UseCredential | None: ...
 
@@ -1942,6 +1942,7 @@ class ListAskedFactors(NamedTuple):
     public_key: memoryview | None
     sign_count: int | None
     transports: list[str] | None
+    backup_eligible: bool | None
     moment: float
     added_before: datetime
     is_removed: bool

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 ORIGIN = "http://localhost:8000"
 AAGUID = bytes(16)
 ES256, EDDSA, RS256, ES384 = -7, -8, -257, -35
-PRESENT, VERIFIED, ATTESTED = 1, 4, 64
+PRESENT, VERIFIED, SYNCED, ATTESTED = 1, 4, 8, 64
 
 
 def encode(data: bytes) -> str:
@@ -77,6 +77,7 @@ class Authenticator:
     algorithm: int = ES256
     is_verified: bool = True
     counts: bool = True
+    is_synced: bool = False
     passkeys: list[Passkey] = field(default_factory=list)
 
     def create(self, options: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -133,6 +134,7 @@ class Authenticator:
     def _data(self, passkey: Passkey, flags: int, changes: dict[str, Any], rp_id: str | None = None) -> bytes:
         flags |= PRESENT if changes.pop("is_present", True) else 0
         flags |= VERIFIED if changes.pop("is_verified", self.is_verified) else 0
+        flags |= SYNCED if self.is_synced else 0
         counter = changes.pop("counter", passkey.counter)
         return (
             hashlib.sha256((rp_id or passkey.rp_id).encode()).digest() + bytes([flags]) + counter.to_bytes(4)

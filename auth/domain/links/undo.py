@@ -100,7 +100,8 @@ def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: A
     if not credential.is_removed:
         return assertions.use(tx, credential, answer.assertion, user.email)
     counter, before = answer.assertion.new_sign_count, credential.sign_count
-    return None if counter > before or counter == before == 0 else assertions.counter_fell()
+    is_good = counter > before or counter == before == 0 or credential.backup_eligible is not False
+    return None if is_good else assertions.counter_fell()
 
 
 def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:

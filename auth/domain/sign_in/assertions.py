@@ -128,15 +128,18 @@ def require_older(credential: Any, added_before: Any) -> None:
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    if queries.use_credential(
+    used = queries.use_credential(
         tx,
         id=credential.id,
         sign_count=assertion.new_sign_count,
         backed_up=assertion.credential_backed_up,
-    ):
+    )
+    if used and used.rose:
         return None
-    acts = ["passkey_counter_fell"]
-    audit.record(tx, credential.user_id, email, acts, [], passkey=credential.friendly_name)
+    about = {"passkey": credential.friendly_name} | ({"is_synced": True} if used else {})
+    audit.record(tx, credential.user_id, email, ["passkey_counter_fell"], [], **about)
+    if used:
+        return None
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
     return counter_fell()
 

@@ -210,6 +210,14 @@ class TestLinkOfANotice:
         assert press(client, "undo", token, **fields).status_code == 303
         assert sign_in(client, passkey).user["id"] == alice.id
 
+    def test_copy_of_a_removed_synced_passkey_answers_too(self, client, alice, outbox, database):
+        passkey, row = register(alice.open_session(), is_synced=True)
+        age_factors(database)
+        session = sign_in(client, passkey, counter=7)
+        assert session.delete(f"/passkeys/{row['id']}", json={}).status_code in (200, 204)
+        token = outbox.last(alice.email, "passkey_removed").token
+        assert press(client, "undo", token, **answer(client, token, passkey, counter=3)).status_code == 303
+
     def test_link_that_a_node_of_0_3_0_wrote_asks_for_its_removed_factor(
         self, client, alice, changed, database
     ):

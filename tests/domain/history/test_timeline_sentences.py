@@ -141,6 +141,11 @@ ACTS = [
         {"passkey": "Laptop"},
         "passkey refused as a possible copy, because its counter went down: Laptop",
     ),
+    (
+        "passkey_counter_fell",
+        {"passkey": "Laptop", "is_synced": True},
+        "counter of a synced passkey went down: Laptop",
+    ),
     ("message_requested", {"purpose": "recovery", "is_sent": True}, "message requested (password recovery)"),
     (
         "message_requested",
