@@ -75,6 +75,7 @@ def _page(html: str = "") -> Response:
     # Requests can be tried on the machine of a developer only.
     connects = "'self'" if latchkey.settings.is_local else "'none'"
     response.headers["Content-Security-Policy"] = _CSP.format(connects)
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
 
 

@@ -73,6 +73,8 @@ class Edge:
                 # For browsers and scanners that do not know frame-ancestors.
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
+            else:
+                headers.append(response_headers.NO_PAGE)
             seconds = time.perf_counter() - began_at
             log.info(
                 "request",

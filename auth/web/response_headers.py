@@ -10,6 +10,8 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from auth.web.errors import ApiError
 
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
+# Of what is not a page: data, styles, scripts and redirects.
+NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
 # Keys of `ERRORS` for the exceptions of gunicorn's parser.
 _REFUSALS = {
@@ -26,7 +28,7 @@ def refuse(exception: BaseException, ip: str) -> bytes:
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
     body = json.dumps({"code": error.status, "msg": error.msg, "error_code": error.error_code})
-    headers = dict(SECURITY) | {
+    headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),

@@ -156,6 +156,7 @@ def test_administrator_sees_all_pages_and_no_other_site_frames_or_reads_them(con
         assert ("frame-ancestors 'none'" in policy, "'unsafe-inline'" in policy) == (True, False), path
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin", path
         assert not [name for name, _ in answer.headers.items() if name.startswith("Access-Control-")], path
         assert not re.search(r"<script(?! src=)|\son\w+=|\sstyle=|javascript:", answer.text), path
 

@@ -53,3 +53,17 @@ def test_start_reports_that_redis_does_not_respond(environment, state_dir, datab
     line = "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
     assert service.said().count(line) == count
     assert "topsecret" not in service.text()
+
+
+def test_start_warns_of_settings_for_tests_at_a_public_url(environment, state_dir, database):
+    chosen = {"AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_SMTP_URL": "console"}
+    lines = (
+        "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed.",
+        "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links that"
+        " sign in, and not sent.",
+    )
+    for base_url, count in ((None, 0), ("https://auth.example.com", 1)):
+        public = {"AUTH_BASE_URL": base_url} if base_url else {}
+        with Service(state_dir, **without_state_dir(environment, **chosen, **public)) as service:
+            assert service.get("/health")[0] == 200
+        assert [service.said().count(line) for line in lines] == [count] * 2

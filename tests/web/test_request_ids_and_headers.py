@@ -4,10 +4,13 @@ import pytest
 
 from tests.support.answers import A_UUID, assert_error
 from tests.support.cases import cases
+from tests.support.pages import Visitor
 from tests.support.raw_http import connect, exchange
 from tests.support.users import PASSWORD
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+CHALLENGE = "x" * 43
+DATA = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
 
 
 def one_of_each(client, session):
@@ -37,7 +40,8 @@ class TestHeaders:
         for name, response in one_of_each(client, alice.sign_in()).items():
             assert ("Set-Cookie" in response.headers) == (name == "page"), name
             assert name.startswith(str(response.status_code)) or not name[0].isdigit(), (name, response)
-            assert {header: response.headers.get(header) for header in SECURITY} == SECURITY, name
+            expected = SECURITY if name == "page" else SECURITY | DATA
+            assert {header: response.headers.get(header) for header in expected} == expected, name
             assert response.headers["X-Request-Id"] == A_UUID, name
             assert response.headers["Cache-Control"] == "no-store", name
 
@@ -46,6 +50,29 @@ class TestHeaders:
         response = client.get(path)
         assert response.headers["Cache-Control"] == "public, max-age=300"
         assert {header: response.headers.get(header) for header in SECURITY} == SECURITY
+
+    @cases("path", ["/static/page.css", "/static/page.js", "/authorize", "/openapi.yaml"])
+    def test_only_pages_load_anything(self, client, path):
+        response = client.get(path)
+        assert response.headers.getlist("Content-Security-Policy") == [DATA["Content-Security-Policy"]]
+
+    @cases(
+        ("path", "policy"),
+        [
+            ("/docs", "same-origin"),
+            ("/account", "same-origin"),
+            ("/account/two-step", "same-origin"),
+            ("/account/two-step?redirect_to=https://app.example.com", None),
+            (f"/account/two-step?code_challenge={CHALLENGE}", None),
+            (f"/account/confirm?next=account/two-step?code_challenge%3D{CHALLENGE}", None),
+            (f"/sign-in?code_challenge={CHALLENGE}", None),
+            ("/forgot-password", None),
+            ("/", None),
+        ],
+    )
+    def test_application_may_open_a_page_of_a_sign_in_in_a_window(self, app, alice, path, policy):
+        page = Visitor(app).with_session_of(alice).visit(path)
+        assert (page.status, page.headers.get("Cross-Origin-Opener-Policy")) == (200, policy)
 
     def test_server_header_has_no_version(self, server):
         for path in ("/health", "/nothing", "/"):
@@ -108,7 +135,8 @@ class TestResponsesOfTheServer:
         (reply,) = exchange(server.port, request_bytes)
         assert reply.status in statuses
         headers = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Request-Id": A_UUID}
-        assert {name: reply.headers.get(name) for name in SECURITY | headers} == SECURITY | headers
+        expected = SECURITY | DATA | headers
+        assert {name: reply.headers.get(name) for name in expected} == expected
         assert reply.json["code"] == reply.status
         assert "error_code" in reply.json
 

@@ -18,7 +18,7 @@ from auth.core.tokens.derived_keys import in_use, key_id, parse_time
 _KINDS: dict[str, tuple[Any, Any]] = {
     "ES256": ("EC", "P-256"),
     "EdDSA": ("OKP", "Ed25519"),
-    "RS256": ("RSA", 2048),
+    "RS256": ("RSA", 3072),
     "HS256": ("oct", 256),
 }
 ALGORITHMS = tuple(_KINDS)

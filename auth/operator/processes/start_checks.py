@@ -1,5 +1,6 @@
 """Checks at the start: of the files in the settings, and of the servers that the service depends on."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from limits.storage import storage_from_string
@@ -31,8 +32,25 @@ def check_files(settings: Settings) -> None:
 
 
 def notices(settings: Settings) -> list[str]:
-    """Return a line for each connection that is open to its network, and each channel without a sender."""
-    return [*settings.open_connections, *channels.notices(settings)]
+    """Return a line for each connection that is open to its network, each channel without a sender, and each
+    setting for tests at a public URL.
+    """
+    return [*settings.open_connections, *channels.notices(settings), *_tests_in_public(settings)]
+
+
+def _tests_in_public(settings: Settings) -> Iterator[str]:
+    if settings.is_local:
+        return
+    if not settings.rate_limits_enabled:
+        yield (
+            "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be"
+            " guessed."
+        )
+    if settings.smtp_url == "console":
+        yield (
+            "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links"
+            " that sign in, and not sent."
+        )
 
 
 def pooler_problem(url: str) -> str | None:

@@ -40,6 +40,9 @@ _MESSAGE_CSP = (
     "frame-ancestors 'self'; base-uri 'none'"
 )
 
+_OWN_PAGES = ("/account", "/console")
+# On one of them, these belong to a sign-in, which an application may have opened in a window.
+_DESTINATION = {"next", "redirect_to", "code_challenge"}
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
@@ -112,6 +115,8 @@ def page(
         images=logo_source("brand/icon", client_logo, *latchkey.settings.logos.values()),
         form_target="".join(f" {origin(target)}" for target in targets if target and not is_web(target)),
     )
+    if request.path.startswith(_OWN_PAGES) and _DESTINATION.isdisjoint(request.values):
+        response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)
 

@@ -397,3 +397,8 @@ class TestKeys:
             jwt.encode(claims, HS_SECRET * 2, "HS512", header),
         ):
             assert_error(get_user(session.client, token), 401, "bad_jwt")
+
+
+def test_new_rsa_key_has_3072_bits():
+    """What NIST SP 800-57 asks for after 2030."""
+    assert len(new_jwk("RS256")["n"]) == 3072 // 6

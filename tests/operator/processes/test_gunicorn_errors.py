@@ -41,6 +41,7 @@ def assert_envelope(reply: Reply, status: int, error_code: str = "validation_fai
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
         ("Connection", "close"),
     }
     assert reply.headers["X-Request-Id"] == A_UUID
