@@ -37,9 +37,9 @@ OAUTH_CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 HOOK = {"url": "http://127.0.0.1:9/events"}
 _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
-# Operations that use no database, or ask it once a second at most; and callbacks of built-in providers, which
-# share the view of the own callbacks.
-WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "guide"}
+# Operations that use no database, ask it once a second at most, or read one row to show it; and callbacks of
+# built-in providers, which share the view of the own callbacks.
+WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "guide", "show_done"}
 WITHOUT |= {
     "openapi",
     "jwks",
