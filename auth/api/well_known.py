@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, request
 
+from auth.core.keys.openid_keys import public_jwks
 from auth.web import any_origin
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -19,7 +20,7 @@ blueprint = Blueprint("discovery", __name__)
 def jwks() -> Response:
     """Return the public keys that verify access tokens and ID tokens (RFC 7517)."""
     of_openid = latchkey.openid_keys.published()
-    keys = [key.public_jwk for key in (*latchkey.access_tokens.keys, *(of_openid or ())) if key.public_jwk]
+    keys = public_jwks(*latchkey.access_tokens.keys, *(of_openid or ()))
     # Without the database they are not known, so the set is not complete.
     return _cached({"keys": keys}, 0 if of_openid is None else _KEYS_AGE)
 

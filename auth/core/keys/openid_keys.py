@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg2
@@ -72,6 +72,11 @@ class OpenIdKeys:
         jwk = self._sealer.open_json(row.sealed, row.id)
         (key,) = signing_keys.parse_jwk_set(json.dumps({"keys": [jwk | {"active_from": row.active_from}]}))
         return key
+
+
+def public_jwks(*keys: Key) -> list[Mapping[str, str]]:
+    """Return the JWKs that may be shown to all; a shared secret has none."""
+    return [key.public_jwk for key in keys if key.public_jwk]
 
 
 def new_row(sealer: Sealer, active_from: float | None = None) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +18,7 @@ from auth.cli.commands import (
     show,
 )
 from auth.core.keys import fingerprints, rotation
-from auth.core.keys.openid_keys import KEPT
+from auth.core.keys.openid_keys import KEPT, public_jwks
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens.derived_keys import format_time
@@ -57,6 +58,22 @@ def list_command(as_json: bool) -> None:
         needed = f", needed by {', '.join(needs)}" if needs else ""
         line = f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})"
         show(members | {"needed_by": needs, "place": place}, as_json, line)
+
+
+@command.command("public")
+@click.option(
+    "--jwks", "as_set", is_flag=True, help="Print one JWK Set, for a program that reads it from a file."
+)
+def public(as_set: bool) -> None:
+    """Print the public keys that verify access tokens and ID tokens, each as a JWK.
+
+    \b
+    Example: latchkey keys public --jwks
+    """
+    parts = open_parts()
+    keys = public_jwks(*parts.access_tokens.keys, *parts.openid_keys.all())
+    for printed in [{"keys": keys}] if as_set else keys:
+        click.echo(json.dumps(printed))
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")

@@ -140,6 +140,28 @@ class TestRotation:
         assert database.count("key_fingerprints", "setting = 'AUTH_SECRET_KEY'") == 1
 
 
+class TestPublicKeys:
+    def published(self, deployment):
+        return deployment.client.get("/.well-known/jwks.json").json["keys"]
+
+    @pytest.mark.usefixtures("no_openid_keys")
+    def test_they_are_printed_as_the_service_publishes_them_with_those_that_wait(self, deployment):
+        deployment.parts.openid_keys.make_first()
+        (of_openid,) = self.published(deployment)[1:]
+        deployment.run("rotate", "signing")
+        keys = json.loads(deployment.run("public", "--jwks"))["keys"]
+        assert keys == self.published(deployment)
+        signing = [(deployment.keys("signing")[n]["id"], "ES256") for n in (0, 1)]
+        assert [(key["kid"], key["alg"]) for key in keys] == [*signing, (of_openid["kid"], "RS256")]
+        assert not {"d", "p", "q"} & {member for key in keys for member in key}
+        assert [json.loads(line) for line in deployment.run("public").splitlines()] == keys
+
+    def test_shared_secret_is_not_printed(self, deployment):
+        deployment.run("rotate", "signing", "--algorithm", "HS256")
+        keys = json.loads(deployment.run("public", "--jwks"))["keys"]
+        assert (keys, {key["kty"] for key in keys}) == (self.published(deployment), {"EC"})
+
+
 class TestRemoval:
     @pytest.fixture
     def rotated(self, deployment):
