@@ -14,7 +14,7 @@ from werkzeug.datastructures import Headers
 
 from tests.faults.clients import ADMIN
 from tests.faults.mail import Post
-from tests.support import factors, passkeys
+from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
 from tests.support.user_agent import UserAgent
@@ -66,7 +66,9 @@ class Nodes:
 @pytest.fixture(scope="module")
 def releases(shared_deployment, files_of_0_3_0):
     """A node of 0.3.0, on whose database a node of this release has started, and that node."""
-    service = partial(shared_deployment.service, AUTH_ANONYMOUS_ENABLED="true", AUTH_WORKERS="1")
+    service = partial(
+        shared_deployment.service, AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true", AUTH_WORKERS="1"
+    )
     with contextlib.ExitStack() as stack:
         try:
             old = stack.enter_context(service(directory=str(files_of_0_3_0)))
@@ -194,6 +196,54 @@ def test_passkey_ceremonies_begin_at_one_node_and_end_at_the_other(nodes):
         body = passkeys.assertion(begins, authenticator)
         signed_in = session_of(ends, ends.post("/passkeys/authentication/verify", json=body))
         assert move(signed_in, begins).get("/user").json["id"] == person.id
+
+
+def test_api_key_of_one_node_works_at_the_other(nodes):
+    person = nodes.register("key")
+    id, key = api_keys.make_key(person.sign_in())
+    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        token = api_keys.bearer(api_keys.token_of(begins, key))
+        assert ends.get("/user", **token).json["id"] == person.id
+    assert person.sign_in(client=nodes.other).delete(f"{api_keys.ROUTE}/{id}").status_code == 204
+    assert api_keys.use(nodes.one, key).status_code == 401
+
+
+def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes, shared_deployment):
+    database = shared_deployment.rows()
+    person, application = nodes.register("application"), openid.make_client(database)
+    session = person.sign_in()
+    tokens = application.redeem(nodes.other, openid.granted_code(database, application, session)).json
+    for node in (nodes.one, nodes.other, nodes.one):
+        response = application.refresh(node, tokens["refresh_token"])
+        assert response.status_code == 200, response.text
+        tokens = response.json
+        for reader in (nodes.one, nodes.other):
+            answer = reader.get("/oauth/userinfo", headers=openid.bearer(tokens["access_token"]))
+            assert answer.json["sub"] == person.id
+    assert (
+        nodes.one.put(f"/admin/users/{person.id}", json={"ban_duration": "1h"}, headers=ADMIN).status_code
+        == 200
+    )
+    assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
+
+
+def test_invited_user_accepts_and_sets_a_password_at_the_other_node(nodes):
+    address = nodes.address("invited")
+    assert nodes.one.post("/admin/invite", json={"email": address}, headers=ADMIN).status_code == 200
+    session = session_of(nodes.other, hand_in(nodes.other, "invite", nodes.link(address)))
+    assert session.put("/user", json={"password": OTHER_PASSWORD}).status_code == 200
+    for node in (nodes.one, nodes.other):
+        assert sign_in(node, address, OTHER_PASSWORD).status_code == 200
+
+
+def test_user_who_signed_up_at_one_node_and_confirmed_at_the_other_logs_in_at_both(nodes):
+    address = nodes.address("crossed")
+    body = {"email": address, "password": PASSWORD, "data": {"name": "Crossed"}}
+    assert nodes.one.post("/signup", json=body).status_code == 201
+    session = session_of(nodes.other, hand_in(nodes.other, "signup", nodes.link(address)))
+    assert session.get("/user").json["user_metadata"] == {"name": "Crossed"}
+    for node in (nodes.one, nodes.other):
+        assert sign_in(node, address).status_code == 200
 
 
 class Turns:
