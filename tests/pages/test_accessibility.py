@@ -44,6 +44,29 @@ _BROKEN = """[...document.querySelectorAll("button, .button")].filter((each) => 
   }
 }).map((each) => each.innerText)"""
 
+# Where the heading and the fields and buttons are.
+_PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden]), button")]
+  .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
+# Addresses that are broken elsewhere than after a sign, or that the sign before or after them has left.
+_TORN = r"""[...document.querySelectorAll("main bdi")].filter((each) => {
+  const lines = [], range = document.createRange(), walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT);
+  let before = "", after = "", node;
+  while ((node = walker.nextNode())) {
+    if (!each.parentNode.contains(node)) continue;
+    for (let at = 0; at < node.length; at++) {
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      const line = [node.data[at], Math.round(range.getBoundingClientRect().bottom)];
+      if (each.contains(node)) lines.push(line);
+      else if (!lines.length) before = line;
+      else after ||= line;
+    }
+  }
+  if (/[\p{Ps}\p{Pi}]/u.test(before[0])) lines.unshift(before);
+  if (/\p{P}/u.test(after[0])) lines.push(after);
+  return lines.some(([sign, line], at) => at && line !== lines[at - 1][1] && !"@.".includes(lines[at - 1][0]));
+}).map((each) => each.parentNode.innerText)"""
+
 
 @pytest.fixture(scope="module")
 def host() -> str:
@@ -168,12 +191,50 @@ def test_heading_stays_where_it_is_when_an_error_appears(page, here):
     for width in (375, 1280):
         page.resize(width, 720)
         page.open(f"{here}/sign-in")
-        place = "[document.querySelector('h1').innerText, document.querySelector('h1').getBoundingClientRect().top]"
-        before = page.run(place)
+        before = page.run(_PLACES)
         fill(page, email=ALICE, password=WRONG)
         page.click("Sign in")
         page.wait_for("match. Try again")
-        assert page.run(place) == before, width
+        assert page.run(_PLACES)[:1] == before[:1], width
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_moves_when_a_code_is_wrong(page_client, page, language):
+    page_client.person()
+    page.speak(language)
+    page_client.visit("/sign-in")
+    page_client.press("sign-in/code", email=ALICE)
+    page.run("window.scrollTo(0, 0)")
+    before = {}
+    for width in (375, 1280):
+        page.resize(width, 1000)
+        before[width] = page.run(_PLACES)
+    page_client.press("sign-in/verify", code=page_client.outbox.last(ALICE).wrong_code)
+    assert page.run("!!document.querySelector('[aria-invalid]')")
+    page.run("window.scrollTo(0, 0)")
+    for width, places in before.items():
+        page.resize(width, 1000)
+        assert page.run(_PLACES) == places, width
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["anna-lena", "anna-lena.von-der-heidt"], ids=len)
+def test_addresses_break_at_their_signs_and_keep_what_follows(page_client, page, name, language):
+    email = f"{name}@hospital.example.com"
+    page_client.person(email)
+    page.speak(language)
+    page_client.sign_in(email)
+    page.resize(1280, 900)
+    for path in (
+        "sign-out?redirect_to=" + page_client.application,
+        "account/delete",
+        "account/remove?kind=email",
+    ):
+        page_client.visit(f"/{path}")
+        for width in range(280, 400, 5):
+            page.run(f"document.querySelector('main').style = 'padding: 0; width: {width}px'")
+            assert page.run(_TORN) == [], (path, width)
+            assert page.run("document.querySelector('main').scrollWidth") <= width, (path, width)
 
 
 def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, render_template, request
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from auth.core.addresses import spaced_phone
 from auth.core.net.redirects import is_web, origin, with_query
@@ -43,8 +43,8 @@ _MESSAGE_CSP = (
 _OWN_PAGES = ("/account", "/console")
 # On one of them, these belong to a sign-in, which an application may have opened in a window.
 _DESTINATION = {"next", "redirect_to", "code_challenge"}
-# Characters that fit beside each other on the narrowest phone.
-_PHONE_WIDTH = 34
+# Longer addresses may break at their signs. The longest phone number fits in a heading on the smallest phone.
+_ONE_LINE = 21
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 
@@ -233,9 +233,14 @@ def provider(name: str) -> dict[str, Any]:
 def address(text: str) -> Markup:
     """Keep an address together in right-to-left text, out of machine translation, and whole between signs."""
     text = spaced_phone(text)
-    is_long = len(text) > _PHONE_WIDTH
-    parts = Markup("<wbr>").join(re.split("(?<=[@.])(?=.)", text))
-    return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", parts)
+    parts = [text] if len(text) <= _ONE_LINE else re.split("(?<=[@.])(?=.)", text)
+    return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(map(_unbroken, parts)))
+
+
+def _unbroken(part: str) -> Markup:
+    """Keep a part of an address on one line in spite of its hyphens, or the spaces of a phone number."""
+    is_breakable = re.search("[- ]", part) and len(part) <= _ONE_LINE
+    return Markup('<span class="whole">{}</span>').format(part) if is_breakable else escape(part)
 
 
 def application(name: str) -> Markup:
