@@ -4,16 +4,22 @@ html-validate, which has the rules of the W3C's checker, is installed by `npm ci
 """
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
+from flask import Flask, template_rendered
+from jinja2 import Template
 
 from auth.core.settings import served
+from auth.core.text.catalogues import built_in, string
 from auth.web.html.page import LANGUAGES
 from tests.support import security_keys
 from tests.support.answered_forms import answers_to_forms, check_answers
@@ -30,6 +36,36 @@ from tests.support.users import PASSWORD
 CLIENTS = Path(__file__).parents[1] / "clients"
 # A download and a redirect are not pages.
 APART = {"/account/data", "/.well-known/change-password"}
+# Texts that the tour does not show, as regular expressions.
+NOT_SHOWN = (
+    # They stand where the tour shows others of their kind.
+    *(r"(errors|ended|done)\.\w+", r"(ago|wait)\.\w+|time\.of_day", r"api_keys\.(expired|used_today)"),
+    *(
+        r"account\.(api_key|connected_state|not_connected|unconfirmed|unnamed_application)",
+        r"removal\.factor",
+    ),
+    *(
+        r"consent\.(native|resource)",
+        r"code\.forgot_password_phone",
+        r"undo\.(taken|totp|webauthn|wrong_key)",
+    ),
+    r"(confirmed|change_declined|undone)\.\w+|email_change\.decline",
+    # An application, an administrator, another setting, a hook, a refused message or an older factor shows them.
+    *(
+        r"common\.(language|site_link)",
+        r"signed_in\.application",
+        r"welcome\.(hello|opens_here)",
+        r"error\.\w+",
+    ),
+    *(
+        r"two_step\.(ends_keys|required)",
+        r"account\.console",
+        r"confirm\.code",
+        r"code\.again_in",
+        r"undo\.use_key",
+    ),
+    r"forms\.listed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +160,46 @@ def check_way_out(name: str, page: Page) -> None:
         assert "sign-out" in targets, name
 
 
-def test_every_form_works_without_javascript(page_client, database):
+@contextmanager
+def shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
+    """Collect the names of the templates and texts that pages show."""
+    shown: set[str] = set()
+
+    def render(_sender: Flask, template: Template, **_rest: Any) -> None:
+        shown.add(template.name or "")
+
+    def text_of(subject: str, language: str, name: str) -> Template:
+        shown.add(name)
+        return string(subject, language, name)
+
+    monkeypatch.setattr("auth.web.html.page.string", text_of)
+    with template_rendered.connected_to(render, app):
+        yield shown
+
+
+def check_shown(app: Flask, shown: set[str]) -> None:
+    """Check that the tour shows each page and its states, so that the other tests of the tour see new ones, too."""
+    loader = app.jinja_env.loader
+    assert loader
+    names = [name for name in loader.list_templates() if not re.match("console/|docs/", name)]
+    sources = {name: loader.get_source(app.jinja_env, name)[0] for name in names}
+    extended = re.findall(r'{%-? extends "([\w/.]+)"', "".join(sources.values()))
+    pages = {name for name, source in sources.items() if "{% extends " in source} - set(extended)
+    assert len(pages) > 35
+    assert pages - shown == set()
+    texts = built_in("pages")["en"].keys() - shown
+    assert {name for name in texts if not any(re.fullmatch(each, name) for each in NOT_SHOWN)} == set()
+    assert [each for each in NOT_SHOWN if not any(re.fullmatch(each, name) for name in texts)] == []
+
+
+def test_every_form_works_without_javascript(page_client, database, monkeypatch):
     def check(name: str) -> None:
         check_headers(name, page_client.visitor.page)
         check_way_out(name, page_client.visitor.page)
 
     page_client.check = check
-    with answers_to_forms(page_client.app) as answers:
+    app = page_client.app
+    with answers_to_forms(app) as answers, shown_by(app, monkeypatch) as shown:
         tour_all(page_client, database)
         for play in (by_script, from_other_sites):
             database.empty()
@@ -138,11 +207,12 @@ def test_every_form_works_without_javascript(page_client, database):
             play(page_client, database)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
-    check_answers(page_client.app, answers, of_console=False)
+    check_answers(app, answers, of_console=False)
+    check_shown(app, shown)
     visited = {
         urlsplit(url).path for method, url, _headers in page_client.visitor.requests if method == "GET"
     }
-    pages = {path for method, path, _view in page_routes(page_client.app) if method == "get"}
+    pages = {path for method, path, _view in page_routes(app) if method == "get"}
     assert {path for path in pages - visited - APART if not path.startswith("/brand")} == set()
 
 

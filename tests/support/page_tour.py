@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from auth.openid.authorization_requests import SCOPES
 from tests.support import factors, passkeys, security_keys
+from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, path
@@ -136,6 +137,9 @@ def links(page_client: PageClient) -> None:
     page_client.shows("declined", "was deleted")
     page_client.visit(link)
     page_client.shows("dead link", "This link no longer works")
+    for kind in ("magiclink", "recovery", "invite", "email_change", "undo"):
+        page_client.visit(path(kind, "x" * 43))
+        page_client.shows(f"dead link, {kind}", "There are three possible reasons")
     alice = page_client.person()
     for kind, url in (("magiclink", "/magiclink"), ("recovery", "/recover")):
         page_client.client.post(url, json={"email": ALICE})
@@ -159,8 +163,11 @@ def links(page_client: PageClient) -> None:
     page_client.press("verify")
     page_client.shows("welcome, after a link", "Acme")
     page_client.rows.run("UPDATE factors SET verified_at = now() - interval '8 days', last_step = NULL")
+    passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    allow(page_client.rows, alice.id, insert_public_client(page_client.rows))
+    insert_key(page_client.rows, alice.id)
     page_client.visit(path("undo", page_client.outbox.last(ALICE, "email_changed").token))
-    page_client.shows("link of a notice", "This wasn’t me")
+    page_client.shows("link of a notice", "This was added in the last seven days")
     page_client.press("verify")
     page_client.shows("link of a notice, factor", "Use an authenticator app, security key or passkey")
     page_client.press("verify", factor_code=app.wrong_code())
@@ -188,7 +195,11 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser")
     page_client.visit("/forgot-password")
     page_client.press("forgot-password", email=ALICE)
-    leave()
+    waits = page_client.link_to("forgot-password/code?")
+    leave("spent_at = now()")
+    page_client.visit(waits)
+    page_client.shows("forgot-password, used elsewhere", "If you chose a new password there")
+    leave("browser_hash = 'another', spent_at = NULL")
     page_client.visit(path("recovery", page_client.outbox.last(ALICE, "recovery").token))
     page_client.shows("link of another browser", "not in this browser")
     page_client.press("verify")
@@ -196,7 +207,11 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.forget()
     page_client.visit("/sign-up")
     page_client.press("sign-up", email=DAVE, password=PASSWORD)
-    leave()
+    waits = page_client.link_to("sign-up/code?")
+    leave("spent_at = now()")
+    page_client.visit(waits)
+    page_client.shows("sign-up, used elsewhere", "Your email address is confirmed.")
+    leave("browser_hash = 'another', spent_at = NULL")
     page_client.visit(path("signup", page_client.outbox.last(DAVE).token))
     page_client.shows("link of a sign-up in another browser", "enter this code there")
     page_client.press("verify")
