@@ -94,7 +94,7 @@ class Settings:
     reauthentication_age: int | None = kinds.age("86400")
     mfa_enabled: bool = kinds.flag(True)
     mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
-    mfa_required: str = kinds.choice("none", "none", "admins", "all")
+    mfa_required: str = kinds.choice(None, "none", "admins", "all")
     mfa_tokens: str = kinds.choice("second_step", "second_step", "full")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     oauth_server: bool = kinds.flag(True)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.commands import run_command, run_process
-from tests.support.factors import set_up
+from tests.support.factors import App, set_up
+from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, session_of, sign_in
 
 CAROL = "carol@example.com"
@@ -151,3 +152,58 @@ def test_missing_terminal_is_one_line_that_names_the_setting(environment, databa
     done = run_process(environment, "create-admin", CAROL, start_new_session=True)  # without a terminal
     assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
     assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr
+
+
+class TestPublicUrl:
+    """There, administrators need a second factor, and enrol the first with the code of the command."""
+
+    PUBLIC = "https://auth.example.com"
+
+    @pytest.fixture
+    def public(self, make_app):
+        return make_app(AUTH_BASE_URL=self.PUBLIC)
+
+    @pytest.fixture
+    def code(self, public):
+        return CODE.findall(run_command(public, "create-admin", CAROL, "--password", PASSWORD).output)[0]
+
+    def test_first_administrator_gets_in_by_the_api(self, public, code):
+        client = public.test_client()
+        session = session_of(client, log_in(client))
+        assert (session.claims["aud"], session.claims["next_aal"]) == ("second_step", "aal2")
+        for path in ("/admin/users", "/admin/audit", "/sessions"):
+            assert_error(session.get(path), 403, "insufficient_aal")
+        enrolment = {"factor_type": "totp"}
+        assert_error(
+            session.post("/factors", json=enrolment), 400, "reauthentication_needed", details=A_SENTENCE
+        )
+        enrolled = session.post("/factors", json=enrolment | {"nonce": code}).json
+        app = App(enrolled["id"], enrolled["totp"]["secret"])
+        challenge = session.post(f"/factors/{app.id}/challenge").json["id"]
+        answer = {"challenge_id": challenge, "code": app.code()}
+        raised = session_of(client, session.post(f"/factors/{app.id}/verify", json=answer))
+        assert [raised.get(path).status_code for path in ("/admin/users", "/admin/audit")] == [200, 200]
+
+    def test_first_administrator_gets_in_by_the_pages(self, public, code):
+        visitor = Visitor(public, self.PUBLIC)
+        visitor.visit("/console")
+        visitor.press("sign-in", email=CAROL, password=PASSWORD)
+        visitor.press("account/confirm", nonce=code)
+        visitor.visit(visitor.link_to("account/two-step?next=console"))
+        visitor.press("account/two-step")
+        secret = visitor.page.text.partition('<code translate="no">')[2].partition("</code>")[0]
+        visitor.press("two-step/verify", code=App("", secret.replace(" ", "")).code())
+        page = visitor.visit("/console/users")
+        assert (page.status, page.url, CAROL in page.text) == (200, f"{self.PUBLIC}/console/users", True)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"AUTH_MFA_REQUIRED": "none"}, {"AUTH_MFA_ENABLED": "false"}, {"AUTH_BASE_URL": None}],
+        ids=str,
+    )
+    def test_password_alone_does_where_the_operator_says_so(self, make_app, changes):
+        settings = {"AUTH_BASE_URL": self.PUBLIC} | changes
+        public = make_app(**{name: value for name, value in settings.items() if value})
+        run_command(public, "create-admin", CAROL, "--password", PASSWORD)
+        client = public.test_client()
+        assert session_of(client, log_in(client)).get("/admin/users").status_code == 200

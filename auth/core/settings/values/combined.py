@@ -30,6 +30,8 @@ def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
     values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local(values) else "never")
+    if values["mfa_required"] is None:
+        values["mfa_required"] = "admins" if values["mfa_enabled"] and not is_local(values) else "none"
     if values["webhook_private_networks"] is None:
         values["webhook_private_networks"] = is_local(values) and is_loopback(values["bind"])
 
