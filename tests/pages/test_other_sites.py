@@ -1,11 +1,13 @@
 """Pages of other sites in a real browser: frames, and forms posted from a sandbox, where Origin is null."""
 
 import html
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.browser import Browser, fill
+from tests.support.local_server import Handler, LocalServer
 from tests.support.openid import authorize_path, insert_public_client
 from tests.support.processes import wait_until
 from tests.support.users import PASSWORD
@@ -43,6 +45,18 @@ def settings():
     return {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_SITE_URL": "https://app.example.com"}
 
 
+class _EmptyPage(Handler):
+    def do_GET(self) -> None:
+        self.reply(200, {"Content-Type": "text/html"})
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[str]:
+    """A page of another site, which may do what it likes."""
+    with LocalServer(_EmptyPage) as server:
+        yield server.url.replace("127.0.0.1", "localhost")
+
+
 def open_framed(page: Browser, framed: str) -> None:
     """Open a page without an origin that shows another one in a sandboxed frame."""
     sandbox = "allow-forms allow-scripts allow-top-navigation"
@@ -55,11 +69,12 @@ def form(target: str, **fields: str) -> str:
     return f'<form method="post" action="{target}" target="_top">{inputs}</form><script>document.forms[0].submit()</script>'
 
 
-def test_pages_are_not_shown_in_frames(page, here):
+def test_pages_are_not_shown_in_frames(page, here, elsewhere):
     for where in ("/", "/sign-in", "/verify?token=x&type=signup"):
-        # Even on a page of the same origin, where the console reports it.
-        page.open(f"{here}/health")
-        page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{where}'}}))")
+        page.open(elsewhere)
+        page.run(
+            f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{here}{where}'}}))"
+        )
         wait_until(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()), 30)
 
 
@@ -69,16 +84,16 @@ def client_id(database, site):
 
 
 def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
-    page, here, application, client_id, database
+    page, here, elsewhere, client_id, database
 ):
-    page.open(application)
+    page.open(elsewhere)
     assert page.run(LOADS.replace("HERE", here))
     assert page.complaints()
     assert database.count("request_counts") == 0
-    page.open(f"{here}/health")
+    page.open(f"{here}/sign-in")
     assert page.run(SIGN_IN_OPTIONS) == 200
     # A link of the other site opens the authorization request as the top window.
-    page.open(application)
+    page.open(elsewhere)
     url = f"{here}{authorize_path(client_id)}"
     page.run(f"document.body.append(Object.assign(document.createElement('a'), {{href: '{url}', id: 'a'}}))")
     page.run("document.getElementById('a').click()")
@@ -87,8 +102,8 @@ def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
     page.complaints()
 
 
-def test_popup_of_another_site_opens_the_authorization(page, here, application, database):
-    page.open(application)
+def test_popup_of_another_site_opens_the_authorization(page, here, elsewhere, database):
+    page.open(elsewhere)
     opens = f"window.opened = window.open('{here}/authorize?provider=nobody')"
     page.run(f'document.body.innerHTML = "<button onclick=\\"{opens}\\">Continue</button>"')
     page.click("Continue")
