@@ -194,7 +194,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        leads_to_password = link_type == "recovery" or "password_removed" in outcome.members
+        leads_to_password = outcome.purpose == "recovery" or "password_removed" in outcome.members
         return _redirect_elsewhere(outcome.session.row, target, leads_to_password)
     # The page that asked for a change would ask another browser to sign in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
@@ -227,7 +227,8 @@ def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool) -> R
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, None)
-    if not latchkey.redirects.is_own_page(target) or query["type"] not in arrivals.TO_PASSWORD:
+    leads_to_password = query["type"] in arrivals.TO_PASSWORD or arrivals.is_password_page(target)
+    if not latchkey.redirects.is_own_page(target) or not leads_to_password:
         return arrivals.redirect_with_error(target, "access_denied", error)
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":

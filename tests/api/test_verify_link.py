@@ -18,6 +18,7 @@ from tests.support.answers import (
 )
 from tests.support.cases import cases
 from tests.support.links import (
+    ACCEPTING,
     BROWSER,
     BY_LINK,
     EXPIRED,
@@ -99,9 +100,7 @@ def unspent(client, database, type, message):
 
 
 def accepted_as(type):
-    return {type, *(["email"] if type in ("signup", "magiclink", "recovery") else [])} | (
-        {"magiclink"} if type == "email" else set()
-    )
+    return ACCEPTING[TYPES[type][1]]
 
 
 @pytest.mark.parametrize("type", BY_LINK)

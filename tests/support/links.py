@@ -122,6 +122,16 @@ TYPES = {
     "sms": (PHONE, "sms"),
     "phone_change": (PHONE, "phone_change"),
 }
+# For each purpose: the types that accept what was sent for it.
+ACCEPTING = {
+    "signup": {"signup", "email"},
+    "invite": {"invite", "email"},
+    "magiclink": {"magiclink", "email"},
+    "recovery": {"recovery", "magiclink", "email"},
+    "email_change": {"email_change"},
+    "sms": {"sms"},
+    "phone_change": {"phone_change"},
+}
 BY_LINK = ["signup", "invite", "magiclink", "email", "recovery", "email_change"]
 BY_CODE = ["signup", "magiclink", "email", "recovery", "email_change", "sms", "phone_change"]
 

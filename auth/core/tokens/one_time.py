@@ -12,13 +12,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
 _RECOVERY_CODE = re.compile("[0-9a-hjkmnp-tv-z]{10}|[0-9a-hjkmnp-tv-z]{16}")
 
-# The purposes of links and codes that each `type` of a verification accepts.
+# The purposes of links and codes that each `type` of a verification accepts. What follows depends on the
+# purpose. `recovery` accepts no magic link: the new password after it would end no keys and grants.
 PURPOSES = {
     "signup": ["signup"],
     "invite": ["invite"],
-    "magiclink": ["magiclink"],
+    "magiclink": ["magiclink", "recovery"],
     "recovery": ["recovery"],
-    "email": ["signup", "magiclink", "recovery"],
+    "email": ["signup", "invite", "magiclink", "recovery"],
     "email_change": ["email_change"],
     "sms": ["sms", "sms_signup"],
     "phone_change": ["phone_change"],

@@ -165,6 +165,7 @@ def _confirm_address(
         redirect_to=target_of(spent) if session else spent.redirect_to,
         members=members,
         is_elsewhere=is_elsewhere,
+        purpose=spent.purpose,
     )
 
 

@@ -38,6 +38,8 @@ class Outcome:
     members: dict[str, Any] = field(default_factory=dict)
     # A link that another browser asked for: the application gets nothing.
     is_elsewhere: bool = False
+    # That of a link or code.
+    purpose: str | None = None
 
 
 def open_session(

@@ -125,12 +125,18 @@ def redirect_signed_in(
     if latchkey.redirects.is_own_page(target):
         if "password_removed" in outcome.members:
             target = _destination(target).or_site().own_url("new-password")
-        elif link_type == "invite" and urlsplit(target).path.endswith("/new-password"):
+        elif outcome.purpose == "invite" and is_password_page(target):
             target = _destination(target).own_url("join")
-        return _sign_in_browser(target, outcome.session.row, "code" if link_type == "magiclink" else way)
+        way = "code" if outcome.purpose == "magiclink" else way
+        return _sign_in_browser(target, outcome.session.row, way)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
+
+
+def is_password_page(target: str) -> bool:
+    """Whether a page of ours asks for a new password."""
+    return urlsplit(target).path.endswith("/new-password")
 
 
 def ends_of(target: str) -> tuple[str, str | None]:

@@ -148,9 +148,10 @@ def test_stolen_refresh_token_ends_its_session_and_what_it_opened(held, database
     assert held.working() == OTHER | USERS
 
 
-def test_recovery_ends_everything_with_its_new_password(held, outbox):
+@pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])
+def test_recovery_ends_everything_with_its_new_password(held, outbox, type):
     held.client.post("/recover", json={"email": held.person.email})
-    response = hand_in(held.client, "recovery", outbox.last(held.person.email, "recovery").token)
+    response = hand_in(held.client, type, outbox.last(held.person.email, "recovery").token)
     recovered = session_of(held.client, response)
     assert recovered.put("/user", json={"password": NEW}).status_code == 200
     assert (held.working(), recovered.get("/user").status_code) == (set(), 200)

@@ -1,0 +1,124 @@
+"""Each message with each `type` of a verification: what was sent decides what follows."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.links import (
+    ACCEPTING,
+    CHALLENGE,
+    SITE,
+    TYPES,
+    Sent,
+    assert_signed_in,
+    hand_in,
+    press,
+    send,
+    type_in,
+)
+
+EFFECTS = (
+    *("users", "identities", "sessions", "outbox", "authorization_codes"),
+    *("known_networks", "one_time_tokens", "browser_sessions"),
+)
+
+
+@pytest.fixture
+def sent(client, service_role, outbox, database, purpose):
+    """Return a new message to a new user, and forget the others."""
+
+    def sent() -> Sent:
+        database.run("DELETE FROM users")
+        database.run("DELETE FROM failure_counts")
+        return send(purpose, client, service_role, outbox)
+
+    return sent
+
+
+def by_link(client: Any, type: str, message: Sent) -> Any:
+    return hand_in(client, type, message.token)
+
+
+def by_code(client: Any, type: str, message: Sent) -> Any:
+    return type_in(client, type, message.to, message.code)
+
+
+def ways_of(message: Sent) -> list[Any]:
+    """Return how a message can be spent: an invitation has no code, an SMS no link."""
+    return [by_link] * bool(message.token) + [by_code] * bool(message.code)
+
+
+@pytest.mark.parametrize("purpose", ACCEPTING)
+class TestEachPurpose:
+    def test_message_is_spent_by_its_types_and_has_one_outcome(self, client, sent, purpose):
+        members: dict[str, Any] = {"recent_changes": []} if purpose == "recovery" else {}
+        method = "recovery" if purpose == "recovery" else "otp"
+        for type in ACCEPTING[purpose]:
+            for spend in ways_of(sent()):
+                message = sent()
+                response = spend(client, type, message)
+                session = assert_signed_in(client, response, response.json["user"], **members)
+                assert [each["method"] for each in session.claims["amr"]] == [method], (type, spend)
+                assert_error(spend(client, type, message), 403, "otp_expired")
+
+    def test_other_types_are_refused_without_effect(self, client, sent, database, purpose):
+        message = sent()
+        before = database.everything(*EFFECTS)
+        for type in TYPES.keys() - ACCEPTING[purpose]:
+            for spend in ways_of(message):
+                assert_error(spend(client, type, message), 403, "otp_expired")
+        assert database.everything(*EFFECTS) == before
+        assert ways_of(message)[0](client, purpose, message).status_code == 200
+
+    def test_wrong_codes_cost_and_count_the_same_with_all_types(self, client, sent, database, parts, purpose):
+        """And so does the right code with a type that does not accept it."""
+        message = sent()
+        if message.code is None:
+            message = Sent(**vars(message) | {"code": "000000"})
+        guesses = [(type, message.wrong_code) for type in TYPES]
+        guesses += [(type, message.code) for type in TYPES.keys() - ACCEPTING[purpose]]
+        seen = set()
+        for type, code in guesses:
+            database.run("DELETE FROM failure_counts")
+            before = parts.db.statements_run
+            response = type_in(client, type, message.to, code)
+            assert_error(response, 403, "otp_expired")
+            cost = parts.db.statements_run - before
+            counted = database.all(
+                "SELECT kind, network, seconds, count FROM failure_counts ORDER BY 1, 2, 3"
+            )
+            seen.add((response.text, cost, tuple(map(tuple, counted))))
+        assert len(seen) == 1, seen
+
+
+PAGE = f"{SITE}/new-password"
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 Version/18.6 Mobile/15E148 Safari/604.1"
+
+
+@pytest.mark.parametrize(
+    ("purpose", "type", "page"),
+    [("recovery", "magiclink", PAGE), ("recovery", "email", PAGE), ("invite", "email", f"{SITE}/join")],
+)
+def test_link_leads_to_the_page_of_what_was_sent(client, sent, type, page):
+    response = press(client, type, sent().token, redirect_to=PAGE)
+    assert (response.status_code, response.location) == (303, page)
+
+
+@pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])
+def test_recovery_in_another_browser_leads_to_a_new_password(client, alice, outbox, type):
+    body = {"email": alice.email, "code_challenge": CHALLENGE}
+    assert client.post("/recover", json=body, headers={"User-Agent": PHONE}).status_code == 200
+    response = press(client, type, outbox.last(alice.email, "recovery").token)
+    assert (response.status_code, response.location) == (303, PAGE)
+
+
+@pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])
+def test_link_of_a_banned_user_leads_no_other_user_to_a_new_password(
+    app, client, alice, bob, outbox, database, type
+):
+    client.post("/recover", json={"email": alice.email})
+    token = outbox.last(alice.email, "recovery").token
+    database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=alice.id)
+    response = press(client, type, token, redirect_to=PAGE)
+    assert (response.status_code, response.location.partition("?")[0]) == (303, f"{SITE}/sign-in")
