@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -60,7 +62,7 @@ def key_of(directory: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(directory: Path, **changes: Any) -> Iterator[ServerClient]:
+def serving(directory: Path, /, **changes: Any) -> Iterator[ServerClient]:
     with (
         Service(directory, **{**SETTINGS, **changes}) as service,
         closing(ServerClient(service.port)) as client,
@@ -215,6 +217,30 @@ def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
     file.write_bytes(b"".join(old_age.encrypt(plaintext, "a passphrase")))
     assert restore(file, place / "old", key="a passphrase\n").returncode == 0
     assert secrets_of(place / "old") == secrets_of(origin.state_dir)
+
+
+def test_release_0_3_0_goes_on_with_its_backup_after_an_upgrade(place, files_of_0_3_0):
+    """As docs/deployment.md says: its own command restores, over the database of this release."""
+    state_dir, key = place / "upgraded", place / "key of 0.3.0"
+    files.write(key, IDENTITY)
+
+    def run_old(*arguments: object) -> None:
+        command = [sys.executable, "-m", "auth.commands", *map(str, arguments)]
+        environment = {**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)}
+        done = subprocess.run(command, cwd=files_of_0_3_0, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    with serving(state_dir, directory=str(files_of_0_3_0)) as client:
+        register(client, key_of(state_dir), "alice@example.com")
+        run_old("backup", "create", place / "before.age")
+    with serving(state_dir) as client:
+        register(client, key_of(state_dir), "bob@example.com")
+    (file,) = place.glob("before-*.age")
+    run_old("restore", file, "--identity", key)
+    with serving(state_dir, directory=str(files_of_0_3_0)) as client:
+        assert client.get("/health").json["version"] == "0.3.0"
+        assert sign_in(client, "alice@example.com").status_code == 200
+        assert sign_in(client, "bob@example.com").status_code == 401
 
 
 class TestUnusableFile:
