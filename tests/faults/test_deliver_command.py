@@ -103,7 +103,8 @@ class TestDeliverCommand:
         ],
     )
     def test_deliver_warns_about_channels_without_sender(self, command, changes, warnings):
-        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **changes) as running:
+        public = {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_RATE_LIMITS_ENABLED": "true"}
+        with command("deliver", **public, **changes) as running:
             wait_until(lambda: "Delivering." in running.text())
             assert running.text().splitlines()[: len(warnings) + 1] == [*warnings, DELIVERING]
 
