@@ -27,7 +27,7 @@ _Query = schemas.Input.of(
 )
 _FrameQuery = _Query.of(sent_by=fields.Choice("api", "pages", load_default="api"))
 # Where a message is asked for, and the heading of the variant that it sends.
-_VARIANTS = {"api": "Asked for through the API", "pages": "Asked for on our pages"}
+_VARIANTS = {"api": "Requested through the API", "pages": "Requested on the built-in pages"}
 
 
 @blueprint.get("/console/messages/preview")

@@ -52,9 +52,11 @@ def _factor(user_id: str, factor_id: str) -> Subject:
 
 
 def _ended(user: Subject) -> Iterator[str]:
-    of_clients = user.row.client_sessions
-    others = f", and {counted(of_clients, 'session')} of applications that sign in here" if of_clients else ""
-    yield f"Ends {counted(user.row.sessions, 'session')}{others}."
+    own, of_clients = user.row.sessions, user.row.client_sessions
+    counts = [counted(own, "session")] if own or not of_clients else []
+    if of_clients:
+        counts.append(f"{counted(of_clients, 'session')} of applications that sign in here")
+    yield f"Ends {', and '.join(counts)}."
     if user.row.links:
         yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
 

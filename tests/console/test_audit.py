@@ -61,7 +61,7 @@ def test_sentence_is_whole_and_details_add_what_it_does_not_say(look, database, 
     )
     text = look()
     assert f'<div class="capital">email changed from {changed["old_email"]} to new@example.com</div>' in text
-    assert f'<div class="quiet">factor id: {ALICE}</div>' in text
+    assert f'<div class="quiet">factor ID: {ALICE}</div>' in text
     assert '<div class="quiet">Firefox on Linux</div>' in text
 
 

@@ -52,7 +52,7 @@ def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, ali
     assert 'console/users" aria-current="page">Users' in operator.page.text
     assert banned(database) == 0
     page = go_on(operator)
-    assert "3 of 3 done, of these 1 refused." in words(page)
+    assert "3 of 3 done, 1 of them refused." in words(page)
     assert f"{carol.id} Only the service role key can change an administrator" in words(page)
     assert (banned(database), session.get("/user").status_code) == (2, 403)
     acts = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
@@ -166,9 +166,9 @@ def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, co
         # As at the end of its time, which is longer in tests.
         database.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         page = going_on.result()
-    assert "1 of 2 done, of these 1 refused." in words(page)
+    assert "1 of 2 done, 1 of them refused." in words(page)
     page = go_on(armed)
-    assert "2 of 2 done, of these 1 refused." in words(page)
+    assert "2 of 2 done, 1 of them refused." in words(page)
     assert f"{alice.id} The service isn" in words(page)
     assert [row.email for row in database.all("SELECT email FROM users WHERE role <> 'admin'")] == [
         alice.email
@@ -195,7 +195,7 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     operator = Visitor(make_app(**limits)).with_session_of(carol)
     operator.visit("/console/users/invite-list")
     page = operator.press("invite-list", emails="dave@example.com\nnonsense")
-    assert (page.status, "must be addresses, unlike nonsense" in page.text) == (400, True)
+    assert (page.status, "must be email addresses, not nonsense" in page.text) == (400, True)
     assert "dave@example.com" in page.text
     operator.press(
         "invite-list",
@@ -204,7 +204,7 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert "Invite 4 addresses" in words(operator.page)
     page = go_on(operator)
     assert (page.status, "data-continue" in page.text) == (429, False)
-    assert "3 of 4 done, of these 1 refused." in words(page)
+    assert "3 of 4 done, 1 of them refused." in words(page)
     assert database.count("outbox", "kind = 'invite'") == 2
     database.run("DELETE FROM failure_counts")
     assert "4 of 4 done" in words(go_on(operator))
@@ -230,7 +230,7 @@ def test_invitation_that_a_hook_refuses_leaves_the_others(make_app, carol, outbo
         operator.press("invite-list", emails="dave@example.com eve@example.com")
         go_on(operator)
         page = operator.page if status < 500 else go_on(operator)
-    assert "2 of 2 done, of these 1 refused." in words(page)
+    assert "2 of 2 done, 1 of them refused." in words(page)
     assert "dave@example.com Not from here" in words(page)
     assert outbox.last("eve@example.com").kind == "invite"
 

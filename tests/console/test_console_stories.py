@@ -140,7 +140,7 @@ def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, dat
     page.open(f"{here}/console/users/{alice.id}/addresses")
     fill(page, email=bob.email)
     page.click("Change addresses with a passkey")
-    page.wait_for("has already been registered")
+    page.wait_for("Another user has this email address.")
     # The refused form has a new challenge, and what was typed.
     assert page.run("document.querySelector('[name=email]').value") == bob.email
     fill(page, email="new@example.com")

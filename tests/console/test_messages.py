@@ -197,8 +197,8 @@ class TestPreview:
 
         compared = []
         for sent_by, title, kinds in (
-            ("api", "Asked for through the API", by_api("alice@example.com")),
-            ("pages", "Asked for on our pages", by_pages("bob@example.com")),
+            ("api", "Requested through the API", by_api("alice@example.com")),
+            ("pages", "Requested on the built-in pages", by_pages("bob@example.com")),
         ):
             for kind in kinds:
                 deliver()

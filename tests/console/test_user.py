@@ -122,6 +122,14 @@ def test_name_stands_beside_the_address_and_destructive_acts_apart(look, operato
     assert "<h1>alice@example.com</h1></div>" in operator.page.text
 
 
+def test_user_without_an_email_is_not_offered_a_recovery_email(look, alice, database):
+    database.run("UPDATE users SET password_hash = NULL WHERE id = %(id)s", id=alice.id)
+    assert "Send a recovery email so they can set one." in look(alice.id)
+    database.run("UPDATE users SET email = NULL, phone = '+491701234567' WHERE id = %(id)s", id=alice.id)
+    said = look(alice.id)
+    assert ("They can add one in their account" in said, "recovery email" in said) == (True, False)
+
+
 def test_end_of_a_ban_is_told(look, alice, database):
     database.run("UPDATE users SET banned_until = '2999-01-31T12:00:00Z' WHERE id = %(id)s", id=alice.id)
     assert "Banned banned until 2999-01-31 12:00:00 UTC" in look(alice.id)

@@ -208,7 +208,7 @@ class TestActs:
         for wrong, status, problem in (
             ({}, 400, "password"),
             ({"password": "Correct-Horse-1", "email": ""}, 400, "Enter an email address"),
-            ({"password": "Correct-Horse-1", "email": "carol@example.com"}, 409, "already been registered"),
+            ({"password": "Correct-Horse-1", "email": "carol@example.com"}, 409, "Another user has this"),
         ):
             operator.visit("/console/users/create")
             page = operator.press("create", **fields | wrong)
@@ -254,7 +254,7 @@ class TestRefusals:
             ("metadata", {"app_metadata": '{"a": 1, "a": 2}'}, 400, "must not repeat a member"),
             ("metadata", {"user_metadata": f'{{"a": "{"x" * 9000}"}}'}, 400, "User metadata is too large"),
             ("addresses", {"email": "ada@"}, 400, "Enter an email address, such as"),
-            ("addresses", {"email": "bob@example.com"}, 409, "has already been registered"),
+            ("addresses", {"email": "bob@example.com"}, 409, "Another user has this email address."),
             ("addresses", {"email": ""}, 422, "This would remove the last way to sign in"),
         ],
     )

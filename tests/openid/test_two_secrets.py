@@ -153,7 +153,7 @@ class TestShown:
 
         rotated = run("rotate", made.id, "--overlap")
         ends = f"{database.value('SELECT previous_secret_expires_at FROM oauth_clients'):%Y-%m-%d %H:%M:%S}"
-        says = f"The old secret works until {ends}."
+        says = f"The old secret works until {ends} UTC."
         assert (rotated.stdout, rotated.stderr) == (f"{rotated.stdout.strip()}\n", f"{says}\n")
         new = Client(made.id, rotated.stdout.strip(), made.method)
         assert statuses(made, new) == RIGHT

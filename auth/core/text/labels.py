@@ -20,6 +20,7 @@ _VALUES = {
 }
 # In place of the names of members.
 _TITLES = {"by": "created", "is_sent": "sent", "of": "limit"}
+_INITIALS = re.compile(r"\b(?:id|ip|url)\b")
 
 
 def label(table: str, name: str, /, **values: str) -> str:
@@ -50,12 +51,16 @@ def values_of(details: Mapping[str, Any]) -> dict[str, str]:
 
 
 def details(members: Mapping[str, Any], told: str = "") -> str:
-    """Return details such as `session id: 1f0c…, method: a link or code`, without those that were `told`."""
+    """Return details such as `session ID: 1f0c…, method: a link or code`, without those that were `told`."""
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = label("details", "attempt", tries=values.pop("tries"), of=values.pop("of"))
-    untold = {_TITLES.get(name, spaced(name)): value for name, value in values.items() if value not in told}
+    untold = {_title(name): value for name, value in values.items() if value not in told}
     return string("console", DEFAULT, "details.named").render(values=untold)
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name) or _INITIALS.sub(lambda found: found[0].upper(), spaced(name))
 
 
 def quoted(text: str) -> str:

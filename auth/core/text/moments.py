@@ -47,7 +47,7 @@ def clock(timestamp: str) -> str:
 
 
 def until(timestamp: str) -> str:
-    """Return the end of a ban: `until 2026-01-31 12:00:00`, or `permanently`."""
+    """Return the end of a ban: `until 2026-01-31 12:00:00 UTC`, or `permanently`."""
     name = "permanently" if timestamp.startswith("9999") else "until"
     return string("console", DEFAULT, f"details.{name}").render(at=clock(timestamp))
 

@@ -63,7 +63,7 @@ def emails_in(text: str) -> list[str]:
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
     if wrong := [each for each in found if EmailForm().validate({"email": each})]:
-        raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
+        raise ApiError("validation_failed", f"emails: must be email addresses, not {', '.join(wrong[:3])}")
     return [*dict.fromkeys(map(addresses.canonical, found))]
 
 

@@ -115,7 +115,10 @@ def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
         yield Obstacle("anonymous: can only use an existing session", advice)
     elif not user.has_password:
         text = "no password: sign-in works only with a link, code, provider or passkey"
-        yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+        if user.email:
+            yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+        else:
+            yield Obstacle(text, "They can add one in their account after they sign in.")
 
 
 def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
@@ -144,7 +147,7 @@ def _locks(limits: list[dict[str, Any]], ways: list[str]) -> Iterator[Obstacle]:
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
-        advice = "Fix the cause, which latchkey doctor may name, then send it again."
+        advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
 
 

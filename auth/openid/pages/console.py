@@ -194,7 +194,7 @@ def _once(client: dict[str, Any]) -> Response:
     facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
     use, path = "Enter all three in the application.", f"console/applications/{id}"
     if ends := client.get("previous_secret_expires_at"):
-        use += f" The old secret works {until(ends)} UTC."
+        use += f" The old secret works {until(ends)}."
     return console_page("secret.html", name=name, use=use, facts=facts, path=path)
 
 
@@ -205,7 +205,7 @@ def _new_secret_effects(subject: Subject) -> list[str]:
         " the application fails until it has the new one.",
     ]
     if ends := subject.row.previous_secret_expires_at:
-        effects.append(f"The old secret, which works {until(ends)} UTC, stops working in any case.")
+        effects.append(f"The old secret, which works {until(ends)}, stops working in any case.")
     return effects
 
 
@@ -279,7 +279,7 @@ _GRANT_ACTS = {
         title="Remove",
         effects=lambda subject: [
             f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
-            f"Ends {counted(subject.row.sessions, 'session')} of it.",
+            *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),
         ],
         undo="The user can allow it again.",
         do=_remove,

@@ -56,7 +56,7 @@ def test_every_name_has_a_label(table, names):
 
 def test_details_are_words_and_what_users_wrote_is_quoted():
     details = {"method": "otp", "session_id": "1f0c-2a", "is_sent": False, "of": 10, "tries": 12}
-    shown = "method: a link or code, session id: 1f0c-2a, sent: no, attempt: 12 of 10"
+    shown = "method: a link or code, session ID: 1f0c-2a, sent: no, attempt: 12 of 10"
     assert labels.details(details) == shown
     assert labels.details({"of": None, "tries": None, "by": "signup"}) == "created: by signing up"
     forged = {"passkey": "Laptop, administrator carol@example.com"}

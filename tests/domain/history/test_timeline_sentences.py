@@ -112,7 +112,7 @@ ACTS = [
         {"old_role": "authenticated", "role": "admin"},
         "role changed from authenticated to admin",
     ),
-    ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05"),
+    ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05 UTC"),
     ("banned", {"banned_until": "9999-12-31T23:59:59.000000Z"}, "banned permanently"),
     ("users_imported", {"count": 3, "administrators": 0}, "users imported: 3"),
     ("users_imported", {"count": 3, "administrators": 1}, "users imported: 3, of these administrators: 1"),

@@ -86,7 +86,7 @@ def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox,
         "email": "dave@example.com",
         "reason": None,
     }
-    assert "must be addresses, unlike team" in run("invite", "team", status=2)
+    assert "must be email addresses, not team" in run("invite", "team", status=2)
 
 
 @pytest.mark.parametrize(("option", "seconds"), [([], None), (["--for", "24h"], 86_400)])

@@ -119,7 +119,7 @@ class TestObstacles:
     @pytest.mark.parametrize(
         ("change", "obstacle", "settings"),
         [
-            ("banned_until = now() + interval '1 hour'", "banned until TIME", {}),
+            ("banned_until = now() + interval '1 hour'", "banned until TIME UTC", {}),
             ("banned_until = '9999-12-31'", "banned permanently", {}),
             ("banned_until = now()", None, {}),
             ("email_confirmed_at = NULL", UNCONFIRMED.format("email", "link or code"), {}),
@@ -251,7 +251,7 @@ class TestTimeline:
         sign_in(client, dave, "wrong")
         client.put(f"/admin/users/{session.user['id']}", json={"ban_duration": "1h"}, headers=service_role)
         lines = explain(dave, on=app)
-        assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME", ""]
+        assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME UTC", ""]
         refused = lines.index("Last refusals:")
         assert lines[refused + 1 : refused + 4] == [
             "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
@@ -267,7 +267,7 @@ class TestTimeline:
             "  TIME  signed in with a password, from 127.0.0.1",
             "  TIME  session ended: refresh token reused after rotation, from 127.0.0.1",
             "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
-            "  TIME  banned until TIME, by the service role key, from 127.0.0.1",
+            "  TIME  banned until TIME UTC, by the service role key, from 127.0.0.1",
             "  TIME  session ended: banned",
             "",
             "What to do:",

@@ -39,6 +39,8 @@ _FIELDS = {
 # Instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
+    "email_exists": "Another user has this email address.",
+    "phone_exists": "Another user has this phone number.",
     "phone.validation_failed": "Enter a phone number with its country code, such as +491701234567.",
 }
 
