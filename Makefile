@@ -111,10 +111,13 @@ audit:
 	@sed 's/ ;[^\\]*/ /' requirements.lock > build/audited.txt
 	@exec .venv/bin/pip-audit --disable-pip --require-hashes --requirement build/audited.txt --strict
 
+# Of committed files only: others of this folder may be secrets.
 release: lock audit
-	git diff --exit-code
+	git diff --exit-code HEAD
 	@$(PYTHON) make_venv.py test release
-	rm -rf dist
-	.venv/bin/python -m build --wheel
+	rm -rf dist build/release
+	mkdir -p build/release
+	git archive HEAD | tar -x -C build/release
+	.venv/bin/python -m build --wheel --outdir dist build/release
 	.venv/bin/python -m tests.support.release_contents dist/latchkey_auth-*.whl
 	cd dist && sha256sum latchkey_auth-* > SHA256SUMS

@@ -21,7 +21,9 @@ class _BuildTree(build_py):
         for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY.md"]:
             shutil.copy(name, package)
         for name in _FOLDERS:
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns(
+                "__pycache__", "*.env"
+            )  # compose reads secrets from deploy/latchkey.env
             shutil.copytree(name, package / name, ignore=ignored, dirs_exist_ok=True)
 
 

@@ -22,6 +22,7 @@ UNITS = sorted(path.name for path in DEPLOY.glob("latchkey*.service"))
 # Installed by Debian's docker-compose.
 SCHEMA = Path("/usr/lib/python3/dist-packages/compose/config/compose_spec.json")
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SETTINGS = f"deploy/{COMPOSE['services']['latchkey']['env_file']}"
 
 
 @pytest.fixture
@@ -112,9 +113,13 @@ def test_compose_file_uses_what_exists():
     assert "ports" not in service
 
 
+def test_settings_of_the_containers_are_not_committed():
+    assert f"/{SETTINGS}" in (CHECKOUT / ".gitignore").read_text().splitlines()
+
+
 def test_image_has_neither_secrets_nor_state_of_the_checkout():
     ignored = (CHECKOUT / ".containerignore").read_text().splitlines()
-    assert {".env", ".git", ".venv", "var"} <= set(ignored)
+    assert {".env", ".git", ".venv", "var", SETTINGS} <= set(ignored)
     assert (CHECKOUT / ".dockerignore").read_text().splitlines() == ignored
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
     assert lines.index("USER latchkey") < lines.index('CMD ["serve"]')

@@ -78,7 +78,19 @@ def snippets() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    return build_wheel(tmp_path_factory.mktemp("wheel"), _set_up_containers)
+
+
+def _set_up_containers(checkout: Path) -> None:
+    (checkout / "deploy" / "latchkey.env").write_text(
+        "AUTH_SMTP_URL=smtp://user:topsecret@mail.example.com\n"
+    )
+
+
+def test_wheel_has_no_settings_of_the_checkout(wheel):
+    names = ZipFile(wheel).namelist()
+    assert "latchkey_auth/deploy/compose.yaml" in names
+    assert [name for name in names if name.endswith(".env")] == []
 
 
 @pytest.fixture
