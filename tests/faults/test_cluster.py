@@ -108,6 +108,7 @@ class Cluster:
         if done.returncode != 0:
             self.stop()
             pytest.fail(done.stderr)
+        self.warning = done.stderr
         password = (self.directory / "settings").read_text().rpartition("=")[2].strip()
         hosts = ",".join(f"127.0.0.1:{self.port + 10 + number}" for number in MEMBERS)
         self.url = f"postgresql://latchkey:{password}@{hosts}/latchkey?target_session_attrs=read-write"
@@ -310,6 +311,8 @@ def test_nothing_acknowledged_is_lost_when_the_cluster_loses_a_part(deployment, 
     settings = {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_SMTP_URL": deployment.post.url}
     gaps: dict[str, list[float]] = {"PUT": [], "GET": []}
     with Cluster(deployment.state_dir.parent / "cluster", **settings) as cluster:
+        if fault is _primary_hung and "before 3.1" in cluster.warning:
+            pytest.skip(f"A PRIMARY THAT HANGS IS NOT TESTED: {cluster.warning}")
         cluster.control("edit-config", "--force", *(f"--set={name}={times[name]}" for name in times))
         headers = register(deployment.client(cluster), ADMIN, "dave@example.com").sign_in().authorization
         with deployment.load(cluster) as history:
