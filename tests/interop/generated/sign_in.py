@@ -40,7 +40,8 @@ verified = anyone.verify(code).actual_instance
 signed_in = anyone.token("password", by_password).actual_instance
 by_refresh_token = latchkey.TokenRequest(latchkey.RefreshTokenGrant(refresh_token=signed_in.refresh_token))
 refreshed = anyone.token("refresh_token", by_refresh_token).actual_instance
-assert {type(each) for each in (verified, signed_in, refreshed)} == {latchkey.UserTokens}
+assert (type(verified), verified.user.id) == (latchkey.VerifiedSession, created.id)
+assert {type(each) for each in (signed_in, refreshed)} == {latchkey.UserTokens}
 
 session = calls(refreshed.access_token)
 user = latchkey.UserApi(session).get_user()

@@ -88,7 +88,7 @@ func TestUserSignsUpVerifiesLogsInAndRefreshes(t *testing.T) {
 	code.SetEmail(email)
 	code.SetToken(mailedCode(t, email))
 	verify := client.SignInAPI.Verify(t.Context()).Verification(*code)
-	verified := must[*latchkey.Verify200Response](t)(verify.Execute()).UserTokens
+	verified := must[*latchkey.Verify200Response](t)(verify.Execute()).VerifiedSession
 	equal(t, verified.User.Id, created.Id)
 
 	signedIn := must[*latchkey.Token200Response](t)(byPassword.Execute()).UserTokens
