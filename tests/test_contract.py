@@ -236,8 +236,11 @@ def test_choices_between_schemas_are_those_that_generated_clients_can_make():
     ] == []
 
 
-def test_contract_has_the_version_of_the_service():
+def test_contract_and_its_examples_have_the_version_of_the_service():
     assert CONTRACT["info"]["version"] == __version__
+    answers = CONTRACT["paths"]["/health"]["get"]["responses"]
+    examples = [answers[status]["content"]["application/json"]["example"] for status in ("200", "503")]
+    assert [example["version"] for example in examples] == [__version__] * 2
 
 
 def test_operations_are_the_routes_named_by_their_views(whole_app):
