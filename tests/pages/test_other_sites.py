@@ -102,6 +102,16 @@ def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
     page.complaints()
 
 
+def test_frame_of_an_application_asks_whether_its_user_is_signed_in(page, here, elsewhere, database, site):
+    back = f"{elsewhere}/callback"
+    client_id = insert_public_client(database, back)
+    page.open(elsewhere)
+    asks = f"{here}{authorize_path(client_id, redirect_uri=back, prompt='none')}"
+    page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{asks}'}}))")
+    # frame-ancestors counts for what the frame shows, not for a redirect.
+    wait_until(lambda: page.run("frames[0].location.href").startswith(f"{back}?error=login_required"), 30)
+
+
 def test_popup_of_another_site_opens_the_authorization(page, here, elsewhere, database):
     page.open(elsewhere)
     opens = f"window.opened = window.open('{here}/authorize?provider=nobody')"
