@@ -36,8 +36,10 @@ class Pictures:
             self._write("account", self._page.photograph())
             self._page.run("document.documentElement.style.overflow = ''")
         if name == _NARROW:
-            self._page.resize(960, 1280, zoom=2)
+            self._page.resize(960, 1480, zoom=2)
+            self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
             self._write(name, self._page.photograph())
+            self._page.run("document.documentElement.style.overflow = ''")
             return
         self._taken[name] = []
         for width, height, dark, _shown_width in _VIEWS:
@@ -90,7 +92,7 @@ UPDATE users SET email = 'carol@acme.example' WHERE role = 'admin';
 def take_overview(page: Browser, here: str, rows: Rows) -> None:
     """Take the picture of docs/console.md, as an administrator who is signed in."""
     rows.run(_TWO_MONTHS)
-    page.resize(1200, 1600, zoom=2)
+    page.resize(1280, 1974, zoom=2)
     page.open(f"{here}/console")
     page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
     picture = base64.b64decode(page.photograph())
