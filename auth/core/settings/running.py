@@ -4,6 +4,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import pwd
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,6 +38,10 @@ _NOT_COMPARED = set(map(name_of, (*_OF_COMMANDS, *_OF_PROCESSES, *OF_REQUESTS, *
 _locked: list[BinaryIO] = []
 
 
+class OtherUserError(Exception):
+    """The service runs as another user, whose files must not decide what this command does."""
+
+
 def announce(settings: Settings) -> None:
     """Record the settings of the service that runs now, unless the state directory cannot be written."""
     known = {"pid": os.getpid(), "dotenv": str(Path(".env").resolve())}
@@ -44,6 +49,7 @@ def announce(settings: Settings) -> None:
     path = settings.state_dir / _RECORD
     with suppress(OSError):
         (settings.state_dir / _ERROR).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # a replaced file would keep its owner
         files.write(path, json.dumps(record))
         file = path.open("rb")
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -61,17 +67,22 @@ def last_error(state_dir: Path) -> str | None:
     if is_serving(state_dir):
         return None
     try:
-        return " ".join((state_dir / _ERROR).read_text().split())
+        with _opened(state_dir / _ERROR) as file:
+            return " ".join(file.read().decode(errors="replace").split()) if _is_own(file) else None
     except FileNotFoundError:
         return None
 
 
 def is_serving(state_dir: Path) -> bool:
+    """Raises `OtherUserError`."""
     return _record(state_dir) is not None
 
 
 def given(state_dir: Path) -> dict[str, str]:
-    """Return the settings of the running service, as far as this user may read them."""
+    """Return the settings of the running service, as far as this user may read them.
+
+    Raises `OtherUserError`.
+    """
     record = _record(state_dir)
     if record is None:
         return {}
@@ -81,7 +92,8 @@ def given(state_dir: Path) -> dict[str, str]:
         found |= dotenv_values(record["dotenv"])
     # The environment that the master was started with. Only Linux shows it.
     with suppress(OSError, ValueError, KeyError):
-        environment = Path(f"/proc/{record['pid']}/environ").read_text()
+        with _opened(Path(f"/proc/{record['pid']}/environ")) as file:
+            environment = file.read().decode() if _is_own(file) else ""
         found |= dict(line.split("=", 1) for line in environment.split("\0") if "=" in line)
     # The service may have started before its file was changed.
     found |= {name: value for name, value in record["settings"].items() if name in _plain()}
@@ -129,11 +141,34 @@ def _chosen(settings: Settings) -> dict[str, str]:
 
 
 def _record(state_dir: Path) -> Mapping[str, Any] | None:
-    """Return the record of the running service, if there is one."""
-    with suppress(OSError, ValueError), (state_dir / _RECORD).open("rb") as file:
+    """Return the record of the running service, if there is one. Raises `OtherUserError`."""
+    with suppress(OSError, ValueError), _opened(state_dir / _RECORD) as file:
         try:
             # Shared, because commands that run at the same time must not take each other for the service.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return dict(json.load(file))
+            if _is_own(file):
+                return dict(json.load(file))
+            owner, own = (_name_of_user(uid) for uid in (os.fstat(file.fileno()).st_uid, os.geteuid()))
+            raise OtherUserError(
+                f"The service in {state_dir} runs as {owner}, but this command as {own}, and it would do what files"
+                f" of {owner} say. Run it as {owner}, for example with sudo -u {shlex.quote(owner)}."
+            ) from None
     return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file, but no link and no pipe that another user may have put there. Raises `OSError`."""
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
+
+
+def _is_own(file: BinaryIO) -> bool:
+    return os.fstat(file.fileno()).st_uid == os.geteuid()
+
+
+def _name_of_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"

@@ -49,7 +49,8 @@ def lock(directory: Path, *, shared: bool = False) -> int:
 
     Python opens files close-on-exec, so other programs do not inherit the lock.
     """
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    # Root must not empty what another user has linked to.
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -12,7 +12,7 @@ import auth
 from auth import wings
 from auth.core.addresses import InvalidAddress
 from auth.core.keys import fingerprints
-from auth.core.settings import SettingsError
+from auth.core.settings import SettingsError, running
 from auth.core.settings.state import NotRunningError
 from sql.pool import reason
 
@@ -53,7 +53,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NotRunningError, fingerprints.OtherKeys) as error:
+        except (SettingsError, NotRunningError, fingerprints.OtherKeys, running.OtherUserError) as error:
             raise click.ClickException(str(error)) from None
         except psycopg2.Error as error:
             raise click.ClickException(f"DATABASE_URL: can't use the database: {reason(error)}") from None

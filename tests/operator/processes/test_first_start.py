@@ -3,17 +3,19 @@
 import fcntl
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from auth.core.settings import running
+from auth.core.settings import running, state
 from tests.support import log_watch
 from tests.support.commands import run_with_settings
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
@@ -198,6 +200,49 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         # That of 0.3.1.
         path.write_text(json.dumps({"settings": settings, "sources": []}))
         assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+
+
+def test_command_of_another_user_refuses_the_settings_of_the_service(service, monkeypatch, tmp_path):
+    # As root, for a service that runs as another user. No file in its directory is read or printed.
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    for command in (["doctor"], ["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+        result = run_with_settings({"AUTH_STATE_DIR": str(service.state_dir)}, *command)
+        owner = pwd.getpwuid(os.getuid()).pw_name
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(f"Error: The service in {service.state_dir} runs as {owner}, but ")
+        assert result.stderr.endswith(f"Run it as {owner}, for example with sudo -u {owner}.\n")
+    running.keep_error(tmp_path, "made up by that user")
+    assert running.last_error(tmp_path) is None
+
+
+def test_command_follows_no_link_that_another_user_may_have_put_into_the_state_directory(service, tmp_path):
+    (tmp_path / "service.json").symlink_to(service.state_dir / "service.json")
+    assert not running.is_serving(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / "lock").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic"):
+        state.lock(tmp_path)
+    assert victim.read_text() == "kept"
+    os.mkfifo(tmp_path / "start_error")
+    assert not running.last_error(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_environment_of_a_process_of_another_user_is_not_read(tmp_path):
+    """The process id of a service that was killed may be another one's by now."""
+    path = tmp_path / "service.json"
+    command = ["/bin/sh", "-c", "echo; read line"]
+    for user, taken in ((0, {"PORT": "8001"}), (pwd.getpwnam("nobody").pw_uid, {})):
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, env={"PORT": "8001"}, cwd="/", user=user, **pipes)
+        path.write_text(json.dumps({"settings": {}, "pid": process.pid, "dotenv": "none"}))
+        with process, path.open("rb") as service:
+            fcntl.flock(service, fcntl.LOCK_EX)
+            assert process.stdout
+            process.stdout.readline()
+            assert running.given(tmp_path) == taken
+            process.communicate(b"\n")
 
 
 def test_settings_that_a_command_took_end_with_it(service):
