@@ -5,6 +5,7 @@ at once when it is exhausted.
 """
 
 import math
+import re
 import select
 import sys
 import threading
@@ -89,10 +90,24 @@ def reason(error: psycopg2.Error) -> str:
     if isinstance(error, psycopg2.InterfaceError) and isinstance(error.__context__, psycopg2.Error):
         error = error.__context__  # after which a rollback found the connection closed
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    text = " ".join(line if line.endswith((".", "?", ":")) else f"{line}." for line in lines)
+    ends = re.compile(r"[.?:]$|: (GRANT|CREATE) .+$")  # a statement to paste
+    text = " ".join(line if ends.search(line) else f"{line}." for line in lines)
     if "statement pooling mode" in text:
-        return "PgBouncer pools statements: set its pool_mode = transaction, and AUTH_DB_PREPARE=false"
+        return "PgBouncer pools statements. Set its pool_mode = transaction, and AUTH_DB_PREPARE=false."
     return text
+
+
+def unusable(setting: str, error: psycopg2.Error) -> str:
+    """Return the line for the operator: what is wrong with the database of a setting, and what mends it."""
+    text = reason(error)
+    if isinstance(error, psycopg2.ProgrammingError) and not error.pgcode:  # `schema` says what mends it
+        return f"{setting}: The schema cannot be applied: {text}"
+    remedy = "To find the cause, run: latchkey doctor"
+    if type(error) in (psycopg2.OperationalError, NotInTime):
+        remedy = f"Start that Postgres, or correct {setting}."
+    if "sslrootcert=" in text or "pool_mode" in text:
+        return f"{setting}: {text}"
+    return f"{setting}: The database cannot be used: {text} {remedy}"
 
 
 class Connection(PlainConnection):

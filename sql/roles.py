@@ -79,8 +79,8 @@ def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:
         cursor.execute(create)
     except InsufficientPrivilege:
         raise psycopg2.ProgrammingError(
-            f"there is no role {role}, and the owner of the tables may not make it:"
-            f" CREATE ROLE {role} LOGIN ROLE {owner} PASSWORD '…', with the password in DATABASE_URL"
+            f"there is no role {role}, and the owner of the tables may not make it. Make it, with the"
+            f" password in DATABASE_URL: CREATE ROLE {role} LOGIN ROLE {owner} PASSWORD '…'"
         ) from None
 
 

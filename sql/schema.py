@@ -39,7 +39,7 @@ _TRIES_PER_NOTICE = 5
 # Temporary tables last: by default they come first, and any role may make some with the names of ours.
 _SEARCH_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);"
 _OWNER = (
-    "if another role owns the tables, run latchkey migrate with its URL in AUTH_DATABASE_OWNER_URL; else "
+    "If another role owns the tables, run latchkey migrate with its URL in AUTH_DATABASE_OWNER_URL. Else "
 )
 
 
@@ -125,11 +125,13 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
     except (InsufficientPrivilege, InvalidSchemaName) as error:
         grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {cursor.connection.info.user}"
         owner = "" if steps[0] == SCHEMA.name else _OWNER
-        problem = f"{error.diag.message_primary}; {owner}let the owner of the database run: {grant}"
+        let = f"{'let' if owner else 'Let'} the owner of the database run: {grant}"
+        problem = f"{error.diag.message_primary}. {owner}{let}"
         raise psycopg2.ProgrammingError(f"{steps[0]}: {problem}") from error
     except psycopg2.Error as error:
         kind = type(error) if isinstance(error, _LOCKED) else psycopg2.ProgrammingError
-        raise kind(f"{steps[0]}: {error}") from error
+        remedy = "\nMend that, and start again." if error.pgcode else ""
+        raise kind(f"{steps[0]}: {error}{remedy}") from error
     return steps[0]
 
 
@@ -157,7 +159,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
     encoding = cursor.connection.get_parameter_status("server_encoding")
     if encoding not in ("UTF8", None):  # some poolers do not report it
         raise psycopg2.ProgrammingError(
-            f"the database must be UTF8, not {encoding}:"
+            f"the database is encoded in {encoding}, and must be in UTF8. Make another by:"
             " CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
         )
     version, digest, from_version = _installed(cursor)
@@ -167,12 +169,12 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         if from_version <= NEWEST:
             return []  # and the functions stay those of the newer release
         raise psycopg2.ProgrammingError(
-            f"the schema has version {version}, this release supports {NEWEST}: install the newer release"
-            " again, or restore a backup"
+            f"it has version {version}, but this release knows {NEWEST} at most. Install the newer release"
+            " again, or restore a backup."
         )
     if version < OLDEST:
         raise psycopg2.ProgrammingError(
-            f"the schema has version {version}; upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first"
+            f"it has version {version}. Upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first."
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
     if steps or digest != _digest():
@@ -209,6 +211,6 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
         return 0, None, 0
     if users:
         raise psycopg2.ProgrammingError(
-            "this database has another application's users table; give the service its own database"
+            "the database has another application's table users. Give the service a database of its own."
         )
     return None, None, 0

@@ -96,12 +96,15 @@ class _InputFile(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            raise Unreadable(error.message) from None
+            raise Unreadable(f"{error.message} Name a file that this user can read.") from None
 
 
 class NumberRange(click.IntRange):
     # In errors: 'x' is not a valid number.
     name = "number"
+
+    def _describe_range(self) -> str:
+        return f"{self.min} to {self.max}"
 
 
 INPUT_FILE = _InputFile(exists=True, dir_okay=False, path_type=Path)
@@ -113,7 +116,7 @@ identity_option = click.option(
     metavar="KEY",
     type=INPUT_FILE,
     required=True,
-    help="The key file from latchkey backup-key, or a file with the passphrase of a 0.2.0 backup.",
+    help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key, or a 0.2.0 passphrase.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 yes_option = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
@@ -148,7 +151,17 @@ def acting() -> Iterator["Latchkey"]:
             yield parts
         except ApiError as error:
             kind = click.BadParameter if error.status == 400 else Unusable
-            raise kind(error.details or error.msg) from None
+            raise kind(
+                f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error.status)}"
+            ) from None
+
+
+def _way_to_find(status: int) -> str:
+    """Return the command that lists what was not found, if its group has one."""
+    group = click.get_current_context().parent
+    if status != 404 or group is None or "list" not in getattr(group.command, "commands", ()):
+        return ""
+    return f" Find its ID by: {group.command_path} list"
 
 
 def ask(question: str, *, is_sure: bool) -> None:
@@ -159,7 +172,7 @@ def ask(question: str, *, is_sure: bool) -> None:
         click.echo(err=True)
         raise click.ClickException("Nothing was changed. Without a terminal, add --yes.") from None
     if not agreed:
-        raise click.ClickException("Nothing was changed.")
+        raise click.ClickException("Nothing was changed. To go ahead, answer y, or add --yes.")
 
 
 def show(outcome: Mapping[str, Any], as_json: bool, *lines: str) -> None:
@@ -195,5 +208,5 @@ def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
     """Return the row of a user who must exist."""
     user = known_user(latchkey, subject.strip())
     if user is None:
-        raise Unusable(f"No user has the address or id {subject}.")
+        raise Unusable(f"No user has the address or ID {subject}. Find the user by: latchkey users find TEXT")
     return user

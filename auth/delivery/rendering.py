@@ -260,6 +260,6 @@ def load_templates(settings: Settings) -> Templates:
             templates.check()
     except (ValueError, OSError, CannotRender) as error:
         raise SettingsError(
-            f"AUTH_MAIL_TEMPLATES: Contains a template that can't be rendered ({error})."
+            f"AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered: {error}. Correct it, or remove it."
         ) from None
     return templates

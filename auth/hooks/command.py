@@ -1,4 +1,4 @@
-"""`latchkey hooks test`: what a hook is asked, and what it answers."""
+"""`latchkey hooks secret` and `test`: what signs the requests of a hook, and what it is asked and answers."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ import click
 
 from auth.cli.commands import Unusable, acting, found_user, json_option, show
 from auth.core import promises
+from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
 from auth.hooks import access_token, before_user_created
@@ -25,22 +26,34 @@ from sql import queries
 _NAMES = {name.replace("_", "-"): name for name in NAMES}
 
 
-@click.group("hooks", short_help="Try out hooks.")
+@click.group("hooks", short_help="Make secrets of hooks, and try hooks out.")
 def command() -> None:
-    """Try out hooks."""
+    """Make secrets of hooks, and try hooks out."""
+
+
+@command.command("secret", short_help="Make the secret that signs the requests of a hook.")
+def secret() -> None:
+    """Print a new secret for AUTH_HOOK_…_SECRETS and the server of the hook, which verifies requests with it.
+
+    It has the form of Standard Webhooks. Nothing is changed.
+
+    \b
+    Example: latchkey hooks secret
+    """
+    click.echo(f"v1,{new_secret()}")
 
 
 @command.command("test", short_help="Ask a hook about a user.")
-@click.argument("name", type=click.Choice(list(_NAMES)))
-@click.option(
-    "--user", "subject", metavar="EMAIL|PHONE|USER_ID", required=True, help="The user to ask about."
-)
+@click.argument("name", metavar="HOOK", type=click.Choice(list(_NAMES)))
+@click.option("--user", "subject", metavar="EMAIL|PHONE|USER_ID", required=True, help="Ask about this user.")
 @json_option
 def test(name: str, subject: str, as_json: bool) -> None:
-    """Ask a hook about a user, and print the request, the answer and the verdict.
+    """Ask HOOK about a user, and print the request, the answer and the verdict.
 
-    Nothing is issued or created, and what a SQL function writes is rolled back. send-email and send-sms send
-    the user a test message. Exits with 3 if the hook refuses or fails.
+    HOOK is before-user-created, custom-access-token, send-email or send-sms. Nothing is issued or created,
+    and what a SQL function writes is rolled back. send-email and send-sms send the user a test message.
+
+    Exits with 3 if the hook refuses or fails.
 
     \b
     Example: latchkey hooks test custom-access-token --user alice@example.com
@@ -49,7 +62,9 @@ def test(name: str, subject: str, as_json: bool) -> None:
     with acting() as parts:
         hook = parts.settings.hook(setting)
         if hook is None:
-            raise click.ClickException(f"AUTH_HOOK_{setting.upper()} is not set.")
+            raise click.ClickException(
+                f"AUTH_HOOK_{setting.upper()} is not set. Set it to the URL of the hook."
+            )
         user = found_user(parts, subject)
         known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
         timeout: float = promises.HOOK_TIMEOUT
@@ -58,7 +73,7 @@ def test(name: str, subject: str, as_json: bool) -> None:
         elif setting.startswith("send_"):
             address = user.email if setting == "send_email" else user.phone
             if address is None:
-                raise Unusable(f"{subject} has no address for {name}.")
+                raise Unusable(f"{subject} has no address for {name}. Choose another user.")
             event, timeout = _message(parts, hook, known, address), promises.HTTP_TIMEOUT
         else:
             about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}

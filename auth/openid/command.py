@@ -28,55 +28,59 @@ def _several(flag: str, member: str, metavar: str | None, text: str, **others: A
 
 
 def _whether(flags: str, member: str, text: str) -> _Option:
-    return click.option(flags, member, default=None, help=f"Whether {text}")
+    return click.option(flags, member, default=None, help=text)
 
 
 _options: list[_Option] = [
-    _several("--role", "allowed_roles", "ROLE", "Admit only users with this role."),
-    _whether("--pkce/--no-pkce", "require_pkce", "it must send a code challenge. Public clients must."),
+    _several("--role", "allowed_roles", "ROLE", "Admit only users with ROLE."),
+    _whether(
+        "--pkce/--no-pkce",
+        "require_pkce",
+        "Require a code challenge, or not. Public clients always need one.",
+    ),
     _whether(
         "--skip-consent/--ask-consent",
         "skip_consent",
-        "users sign in without being asked, for your own applications.",
+        "Sign users in to an application of your own without asking them, or ask.",
     ),
     _several(
-        "--logout-uri", "post_logout_redirect_uris", "URI", "Where it may send users after signing them out."
+        "--logout-uri", "post_logout_redirect_uris", "URI", "Let it send users to URI after signing them out."
     ),
-    _several("--resource", "resources", "URI", "An audience that it may ask for."),
+    _several("--resource", "resources", "URI", "Let it ask for tokens with the audience URI."),
     _several(
         "--grant",
         "grant_types",
         None,
-        "A grant that it may use, in place of the first two.",
+        "Let it use this grant, instead of the first two.",
         type=click.Choice(clients.GRANT_TYPES),
     ),
-    _several("--scope", "scopes", "SCOPE", "A scope that it may have by client_credentials."),
+    _several("--scope", "scopes", "SCOPE", "Let it have SCOPE by client_credentials."),
     _whether(
         "--introspects-sessions/--no-introspects-sessions",
         "introspects_sessions",
-        "it may introspect session tokens.",
+        "Let it introspect session tokens, or not.",
     ),
     click.option(
         "--method",
         "token_endpoint_auth_method",
         type=click.Choice(clients.AUTH_METHODS[1:]),
-        help="How it sends its secret.",
+        help="Take its secret in this way.",
     ),
     click.option(
         "--alg",
         "id_token_signed_response_alg",
         type=click.Choice(clients.ALGORITHMS),
-        help="The algorithm that signs its ID tokens.",
+        help="Sign its ID tokens with this algorithm.",
     ),
     click.option(
         "--lifetime",
         "token_lifetime",
         metavar="SECONDS",
         type=NumberRange(0, 86_400),
-        help="How long its access tokens are valid, from 30. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
+        help="Make its access tokens valid for SECONDS, 30 or more. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
     ),
-    click.option("--website", "client_uri", metavar="URL", help="Its website."),
-    click.option("--logo", "logo_uri", metavar="URL", help="Its logo."),
+    click.option("--website", "client_uri", metavar="URL", help="Name its website."),
+    click.option("--logo", "logo_uri", metavar="URL", help="Name its logo."),
 ]
 
 
@@ -89,7 +93,7 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command("create", short_help="Create a client, and print its secret once.")
 @click.argument("name")
 @click.argument("redirect_uris", nargs=-1, metavar="[REDIRECT_URI]...")
-@click.option("--public", is_flag=True, help="A client without a secret, in a browser or on a device.")
+@click.option("--public", is_flag=True, help="Create a client without a secret, for a browser or a device.")
 @_member_options
 @click.option(
     "--for", "product", type=click.Choice(["grafana"]), help="Print the settings of this product instead."
@@ -155,14 +159,18 @@ def show_client(client_id: str, as_json: bool) -> None:
 
 @command.command("update")
 @_client_id
-@click.option("--name", "client_name", help="Its name.")
+@click.option("--name", "client_name", metavar="NAME", help="Rename it.")
 @click.option(
-    "--redirect-uri", "redirect_uris", multiple=True, metavar="URI", help="Instead of all. Can be repeated."
+    "--redirect-uri",
+    "redirect_uris",
+    multiple=True,
+    metavar="URI",
+    help="Replace all its redirect URIs. Can be repeated.",
 )
 @_member_options
 @json_option
 def update(client_id: str, as_json: bool, **members: Any) -> None:
-    """Change a client. An option that can be repeated replaces the whole list; an empty value clears it.
+    """Change a client. An option that can be repeated replaces the whole list. An empty value clears it.
 
     \b
     Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600

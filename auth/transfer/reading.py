@@ -34,13 +34,13 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
     try:
         first = _first_line(path)
         if first.startswith(b'{"latchkey_backup":'):
-            raise UnreadableFile("it is a backup; latchkey restore reads it")
+            raise UnreadableFile("it is a backup. Use latchkey restore.")
         if not first.startswith((b"{", b"[")):
             _check_header(first)
             return _of_csv(path), _count_lines(path)
         users = _users_of_document(path, first)
     except OSError as error:
-        raise UnreadableFile(error.strerror) from None
+        raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
     if users is None:
         return _of_lines(path), _count_lines(path)
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
@@ -55,7 +55,9 @@ def _first_line(path: Path) -> bytes:
 def _check_header(line: bytes) -> None:
     names = line.decode(errors="replace").replace('"', "").split(",")
     if line and not _ADDRESSES.intersection(names):
-        raise UnreadableFile("it is neither JSON nor a CSV whose first line names the columns, such as email")
+        raise UnreadableFile(
+            "it is neither JSON nor CSV. Name the columns, such as email, in its first line."
+        )
 
 
 def _count_lines(path: Path) -> int:

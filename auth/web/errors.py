@@ -53,6 +53,10 @@ ERRORS = {
     "bad_jwt": (401, "invalid JWT: unable to parse or verify signature"),
     "expired.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it has expired"),
     "malformed.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it is malformed"),
+    "api_key.bad_jwt": (
+        401,
+        "This is an API key: exchange it at POST /token?grant_type=api_key for an access token",
+    ),
     "service_role.bad_jwt": (401, "The service role key is invalid"),
     "session_not_found": (401, "Your session has ended. Please sign in again."),
     "session_expired": (401, "Your session has expired. Please sign in again."),

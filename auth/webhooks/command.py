@@ -16,6 +16,7 @@ from auth.cli.commands import acting, ask, json_option, open_parts, show, yes_op
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
 from auth.core.settings.values import urls
+from auth.core.settings.values.validators import sentence
 from auth.core.text.labels import label
 from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
@@ -73,7 +74,13 @@ def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
 
 @command.command("test", short_help="Send a test event, and print the response.")
 @_id
-@click.option("--event", type=click.Choice(webhooks.EVENTS), default=webhooks.EVENTS[0], show_default=True)
+@click.option(
+    "--event",
+    type=click.Choice(webhooks.EVENTS),
+    default=webhooks.EVENTS[0],
+    show_default=True,
+    help="Send this event.",
+)
 @yes_option
 @json_option
 def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
@@ -104,7 +111,7 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
         try:
             return None if value is None else read(value)
         except ValueError as error:
-            raise click.BadParameter(str(error)) from None
+            raise click.BadParameter(sentence(error)) from None
 
     return check
 
@@ -137,7 +144,8 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
     with acting() as latchkey, _Receiver(secret, forward, as_json) as receiver:
         if not latchkey.settings.webhook_private_networks:
             raise click.ClickException(
-                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine."
+                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
+                " true, and restart the service."
             )
         # In all threads: the system may give a signal to any, and a handler would not wake the main one.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)

@@ -4,7 +4,7 @@ from flask import Flask, request
 from standardwebhooks import Webhook, WebhookVerificationError
 
 app = Flask(__name__)
-webhook = Webhook(os.environ["HOOK_SECRET"])
+webhook = Webhook(os.environ["HOOK_SECRET"].removeprefix("v1,"))
 
 
 @app.before_request

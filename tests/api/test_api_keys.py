@@ -361,6 +361,13 @@ class TestElsewhere:
         for headers in ({"Authorization": f"Bearer {key}"}, {"apikey": key}):
             for path in ("/user", "/admin/users", "/oauth/userinfo", "/console"):
                 assert client.get(path, headers=headers).status_code in (302, 303, 401)
+        # Whether a key exists changes nothing.
+        for sent in (key, "lk_", f"{key[:-1]}x"):
+            response = client.get("/user", **bearer(sent))
+            assert_error(response, 401, "bad_jwt")
+            assert response.json["msg"] == (
+                "This is an API key: exchange it at POST /token?grant_type=api_key for an access token"
+            )
 
     def test_session_token_with_the_claims_of_a_key_is_one_of_a_session(self, session, client, introspect):
         parts = client.application.extensions["latchkey"]

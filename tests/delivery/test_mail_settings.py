@@ -144,9 +144,9 @@ class TestSms:
                 AUTH_SMS_WEBHOOK_SECRET=SECRET,
             )
         assert str(error.value).splitlines() == [
-            "AUTH_SMS_PROVIDER: Must be none, console or twilio. AUTH_HOOK_SEND_SMS took the place of webhook.",
-            "AUTH_SMS_WEBHOOK_SECRET is not a setting any more: AUTH_HOOK_SEND_SMS_SECRETS took its place.",
-            "AUTH_SMS_WEBHOOK_URL is not a setting any more: AUTH_HOOK_SEND_SMS took its place.",
+            "AUTH_SMS_PROVIDER: Must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS.",
+            "AUTH_SMS_WEBHOOK_SECRET is not a setting. Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
+            "AUTH_SMS_WEBHOOK_URL is not a setting. Set AUTH_HOOK_SEND_SMS instead.",
         ]
 
     @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ class TestTemplates:
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         assert self.refused(load, tmp_path) == (
-            "AUTH_MAIL_TEMPLATES: Contains a template that can't be rendered"
-            " (en/signup: UndefinedError: 'lnik' is undefined)."
+            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered: en/signup: UndefinedError: 'lnik' is"
+            " undefined. Correct it, or remove it."
         )
         (tmp_path / "de.toml").write_text("[email.signup")
         assert "de.toml: Expected" in self.refused(load, tmp_path)

@@ -346,7 +346,7 @@ class TestClientKey:
     def test_replaced_file_is_used_for_the_next_token(self, issuer, key, tmp_path):
         path = written(tmp_path, b"x")
         tokens = tokens_of(issuer, client_secret="", client_key=path)
-        with pytest.raises(TryLater, match="AUTH_SMTP_CLIENT_KEY must be the path of a PEM file"):
+        with pytest.raises(TryLater, match="AUTH_SMTP_CLIENT_KEY: must be the path of a PEM file"):
             tokens.get()
         assert issuer.requests == []
         path.write_bytes(pem_of(key))
@@ -355,18 +355,19 @@ class TestClientKey:
     def test_unusable_key_stops_the_start_with_one_line(self, load, key, tmp_path):
         problem = "Must be the path of a PEM file with an RSA private key without a passphrase"
         other = certificate_of(rsa.generate_private_key(65537, 2048)).public_bytes(serialization.Encoding.PEM)
-        for pem, extra in (
-            (b"hunter2", ""),
-            (pem_of(ec.generate_private_key(ec.SECP256R1())), ""),
-            (pem_of(key, serialization.BestAvailableEncryption(b"hunter2")), ""),
-            (pem_of(key) + other, ", and the certificate of this key"),
+        foreign = "Has the certificate of another key. Put that of the key there, or none"
+        for pem, told in (
+            (b"hunter2", problem),
+            (pem_of(ec.generate_private_key(ec.SECP256R1())), problem),
+            (pem_of(key, serialization.BestAvailableEncryption(b"hunter2")), problem),
+            (pem_of(key) + other, foreign),
         ):
             settings = load(**OAUTH, AUTH_SMTP_CLIENT_KEY=str(written(tmp_path, pem)))
             with pytest.raises(SettingsError) as error:
                 check_files(settings)
-            assert str(error.value) == f"AUTH_SMTP_CLIENT_KEY: {problem}{extra}."
+            assert str(error.value) == f"AUTH_SMTP_CLIENT_KEY: {told}."
         settings = dataclasses.replace(settings, smtp_client_key=tmp_path / "missing")
-        with pytest.raises(SettingsError, match=r"without a passphrase \(No such file or directory\)\.$"):
+        with pytest.raises(SettingsError, match=rf"No such file or directory\. {problem}\.$"):
             check_files(settings)
 
 
@@ -391,11 +392,11 @@ class TestSettings:
         [
             (
                 {"AUTH_SMTP_CLIENT_SECRET": SECRET, "AUTH_SMTP_CLIENT_KEY": "/k"},
-                "AUTH_SMTP_CLIENT_KEY: Must not be set with AUTH_SMTP_CLIENT_SECRET.",
+                "AUTH_SMTP_CLIENT_KEY: Is set beside AUTH_SMTP_CLIENT_SECRET. Unset one of the two.",
             ),
             (
                 {},
-                "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is set, or AUTH_SMTP_CLIENT_KEY.",
+                "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is, or AUTH_SMTP_CLIENT_KEY must.",
             ),
             *(
                 (
@@ -414,7 +415,7 @@ class TestSettings:
                     "AUTH_SMTP_CLIENT_SECRET": SECRET,
                     "AUTH_SMTP_TOKEN_URL": "https://u:hunter2@login.example.com",
                 },
-                "AUTH_SMTP_TOKEN_URL: Must be an http or https URL without a user or fragment.",
+                "AUTH_SMTP_TOKEN_URL: Must be a URL such as https://example.com/path, without a user or fragment.",
             ),
         ],
     )
@@ -428,7 +429,7 @@ class TestSettings:
             load(AUTH_SMTP_URL=OAUTH["AUTH_SMTP_URL"], AUTH_SMTP_TOKEN_URL=OAUTH["AUTH_SMTP_TOKEN_URL"])
         assert str(error.value).splitlines() == [
             "AUTH_SMTP_CLIENT_ID: Must be set when AUTH_SMTP_TOKEN_URL is set.",
-            "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is set, or AUTH_SMTP_CLIENT_KEY.",
+            "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is, or AUTH_SMTP_CLIENT_KEY must.",
         ]
 
     def test_token_settings_without_the_url_are_refused(self, load):
@@ -436,8 +437,8 @@ class TestSettings:
             load(AUTH_SMTP_URL=OAUTH["AUTH_SMTP_URL"], AUTH_SMTP_CLIENT_ID="c1", AUTH_SMTP_SCOPE=SCOPE)
         assert str(error.value).splitlines() == [
             "AUTH_SMTP_URL: Must have both a user and a password, unless AUTH_SMTP_TOKEN_URL is set.",
-            "AUTH_SMTP_CLIENT_ID: Must not be set without AUTH_SMTP_TOKEN_URL.",
-            "AUTH_SMTP_SCOPE: Must not be set without AUTH_SMTP_TOKEN_URL.",
+            "AUTH_SMTP_CLIENT_ID: Is set without AUTH_SMTP_TOKEN_URL. Set both or neither.",
+            "AUTH_SMTP_SCOPE: Is set without AUTH_SMTP_TOKEN_URL. Set both or neither.",
         ]
 
     def test_token_server_on_this_machine_needs_no_tls(self, load):

@@ -128,4 +128,4 @@ def test_start_with_a_wrong_url_of_the_owner_names_that_setting():
         }
         status, text = Service(place / "var", **urls).refuses_to_start()
     assert status == 1
-    assert text.startswith("AUTH_DATABASE_OWNER_URL: can't use the database: ")
+    assert text.startswith("AUTH_DATABASE_OWNER_URL: The database cannot be used: ")

@@ -145,7 +145,7 @@ class TestMailTestCommand:
 
     def test_mail_test_refuses_what_is_not_an_address(self, mail_test):
         status, output = mail_test("alice")
-        assert (status, "must be an email address" in output) == (2, True)
+        assert (status, "Must be an email address" in output) == (2, True)
 
     def test_mail_test_prints_no_password(self, mail_test):
         url = f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"

@@ -184,7 +184,7 @@ class TestReload:
             before = kept(new_state_dir)
             put_back(new_state_dir, FOREIGN)
             deployment.postgres.stop()
-            assert refuses_to_reload(service, "DATABASE_URL: can't use the database: ", "")
+            assert refuses_to_reload(service, "DATABASE_URL: The database cannot be used: ", "")
             put_back(new_state_dir, before)
             deployment.postgres.start()
             wait_until(lambda: session.refresh().status_code == 200)

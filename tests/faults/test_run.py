@@ -100,7 +100,7 @@ def test_start_warns_of_an_unknown_setting_once_in_the_format_of_the_log(state_d
     changes = {"AUTH_LOG_FORMAT": log_format, "AUTH_LOG_LEVEL": "error", "AUTH_SITEURL": "https://a.example"}
     with Service(state_dir, **changes) as service:
         pass
-    warning = "AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?"
+    warning = "AUTH_SITEURL is not a setting. Did you mean AUTH_SITE_URL?"
     assert service.text().count("AUTH_SITEURL") == 1
     assert warning in service.said()
     lines = service.log().splitlines()
@@ -258,7 +258,9 @@ def test_start_fails_when_the_database_is_unreachable(state_dir):
     status, text = Service(state_dir, DATABASE_URL=url).refuses_to_start()
 
     assert status == 1
-    assert re.match("DATABASE_URL: can't use the database: .*Connection refused. Is the server running", text)
+    assert re.match(
+        "DATABASE_URL: The database cannot be used: .*Connection refused. Is the server running", text
+    )
     assert text.count("\n") == 1
     assert "correcthorse" not in text
 

@@ -668,7 +668,11 @@ class TestCommand:
 
     def test_needs_a_hook_and_a_user(self, app, hooked):
         done = run_command(app, *self.ARGUMENTS)
-        assert (done.exit_code, done.output) == (1, "Error: AUTH_HOOK_CUSTOM_ACCESS_TOKEN is not set.\n")
+        remedy = "Set it to the URL of the hook."
+        assert (done.exit_code, done.output) == (
+            1,
+            f"Error: AUTH_HOOK_CUSTOM_ACCESS_TOKEN is not set. {remedy}\n",
+        )
         assert run_command(hooked.application, *self.ARGUMENTS).exit_code == 3
 
 

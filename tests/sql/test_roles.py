@@ -231,8 +231,8 @@ class TestGrants:
         with pytest.raises(psycopg2.ProgrammingError) as raised:
             schema.apply(owner, requests_url=as_role(owner, "own_requests", password="secret"))
         assert str(raised.value) == (
-            "functions: there is no role own_requests, and the owner of the tables may not make it:"
-            " CREATE ROLE own_requests LOGIN ROLE own_owner PASSWORD '…', with the password in DATABASE_URL"
+            "functions: there is no role own_requests, and the owner of the tables may not make it. Make it,"
+            " with the password in DATABASE_URL: CREATE ROLE own_requests LOGIN ROLE own_owner PASSWORD '…'"
         )
         make_role("own_requests")
         assert schema.apply(owner, requests_url=as_role(owner, "own_requests")) == ["functions"]
@@ -277,8 +277,8 @@ class TestGrants:
         with pytest.raises(psycopg2.ProgrammingError) as raised:
             schema.apply(requests)
         assert str(raised.value) == (
-            "functions: permission denied for schema public; if another role owns the tables, run latchkey migrate with"
-            " its URL in AUTH_DATABASE_OWNER_URL; else let the owner of the database run: GRANT USAGE, CREATE ON SCHEMA"
+            "functions: permission denied for schema public. If another role owns the tables, run latchkey migrate with"
+            " its URL in AUTH_DATABASE_OWNER_URL. Else let the owner of the database run: GRANT USAGE, CREATE ON SCHEMA"
             " public TO own_requests"
         )
 

@@ -6,6 +6,12 @@ import re
 _VAGUE = r"\b([Ww]ho(ever|m)?|[Ww]hatever|[Nn]obody|[Ss]omebody|[Aa]nybody|[Ee]verybody)\b"
 # A line to paste: a command, a statement, a setting, a header or records of DNS.
 _LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE|REVOKE|GRANT|[A-Z_]+=\S|https://|X-|\S+ TXT|the DKIM)"
+# What a remedy begins with: the operator's act, or what a value must be.
+_ACT = (
+    r"(If|To|Before|Until|Without|On|For|After)? ?([^.:?]+, )?([Aa]dd|[Aa]nswer|Check|Choose|Copy|Correct|Create|Find|Free|Generate|Give|Install|"
+    r"Keep|Leave|[Ll]et|Look|Make|Mend|Mount|[Mm]ust (be|have|end)|Name|Percent-encode|Remove|Replace|Report|Restore|Rotate|"
+    r"[Rr]un|See|[Ss]et|Start|Stop|Try|Unset|Upgrade|Use|Wait|Did you mean)\b"
+)
 
 
 def problem(text: str) -> str | None:
@@ -21,5 +27,16 @@ def problem_of_remedy(text: str | None) -> str | None:
     if not text or not re.match(r"(If .+, )?[A-Z]?[a-z]+ ?", text):
         return "does not begin with a word"
     if not text.endswith(".") and not re.search(rf": {_LINE}[^\n]*$", text):
+        return "ends with neither a full stop nor a line to paste"
+    return "is vague" if re.search(_VAGUE, text) else None
+
+
+def problem_of_failure(text: str) -> str | None:
+    """Return what is wrong with a line that says what fails and what mends it; {} is a value."""
+    sentences = re.split(r"(?<=[.?:}]) |\n *", text)
+    # A remedy on a line of its own has its own tests.
+    if not any(re.match(_ACT, sentence) for sentence in sentences) and not text.endswith("\n  {}"):
+        return "has no remedy"
+    if not re.search(rf"([.?{{}}…]|: {_LINE}[^\n]*)$", text):
         return "ends with neither a full stop nor a line to paste"
     return "is vague" if re.search(_VAGUE, text) else None

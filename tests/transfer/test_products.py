@@ -116,7 +116,7 @@ def test_incomplete_parameters_of_firebase_are_refused(make_app, tmp_path):
     options = ("--firebase-hash-config", str(tmp_path / "config"))
     result = run_command(make_app(), "users", "import", str(FILES / "firebase.json"), *options)
     assert result.exit_code == 2
-    assert "is missing base64_signer_key, mem_cost" in result.output
+    assert "lacks base64_signer_key, mem_cost. Copy the whole hash_config." in result.output
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.*s*")), ids=lambda path: path.name)

@@ -84,7 +84,9 @@ def test_wrong_service_role_key_names_the_setting(client, said, headers):
     assert not any(word in line for word in ("a-wrong-service-role-key", "of-another-service"))
 
 
-def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_app, alice, said, service_role):
+def test_message_beyond_the_quota_is_logged_printed_and_in_the_development_inbox(
+    make_app, alice, said, service_role, capfd
+):
     app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_DEV_INBOX="true")
     client, bodies = app.test_client(), []
     for _ in range(2):
@@ -100,6 +102,8 @@ def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_ap
     # Without the inbox, nothing is kept.
     make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().post("/magiclink", json={"email": alice.email})
     assert len(client.get("/dev/inbox", headers=service_role).json) == 1
+    printed = f"To {alice.email}: not sent: quota of the recipient (AUTH_RATE_LIMIT_MESSAGES…, "
+    assert capfd.readouterr().out.startswith(printed)
 
 
 class TestProvider:

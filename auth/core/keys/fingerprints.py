@@ -71,14 +71,14 @@ def _compare(known: dict[str, list[str]], settings: Settings) -> None:
         if field in absent:
             lines[field] = (
                 f"{name_of(field)}: {absent[field]} is missing. Restore it from a backup, or copy it from"
-                " another node. If the key is lost for good, run: latchkey keys accept --new"
+                " another node. If no node and no backup has it, run: latchkey keys accept --new"
             )
         elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
             lines[field] = (
                 f"{name_of(field)}: Differs from what this database last used ({_place(field, settings)})."
-                " All nodes need the same value: copy it from another node, or restore it from a backup. To"
+                " All nodes need the same value. Copy it from another node, or restore it from a backup. To"
                 " replace it, set new,old. If no node and no backup has the old value, run: latchkey keys"
-                " accept."
+                " accept"
             )
     if lines:
         raise OtherKeys(lines)

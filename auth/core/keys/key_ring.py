@@ -86,7 +86,8 @@ def reread(settings: Settings) -> tuple[Settings, list[str]]:
     """
     found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
     problems = problems or [
-        f"{settings.key_files[name]}: Has none of the keys in use."
+        f"{settings.key_files[name]}: Has none of the keys in use. Restore it from a backup, or copy it from"
+        " another node."
         for name, value in found.items()
         if not _ids(name, value) & _ids(name, getattr(settings, name))
     ]

@@ -140,7 +140,7 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
             kept_secrets.check_of(FIELDS[kind], must_sign=False)(text)
             added = [Key(kind, _id_of(text), text, 0.0)]
         if {key.id for key in added} & {key.id for key in known}:
-            raise CannotRotate(f"{added[0].id} is already there.")
+            raise CannotRotate(f"{added[0].id} is accepted already. See: latchkey keys list")
         return added[0], _store(db, settings, "key_added", added[0], [*known, *added])
 
 
@@ -153,13 +153,15 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
             waiting = min((other.active_from for other in others if other.waits), default=None)
             remedy = f"Replace it first: latchkey keys rotate {key.kind}"
             if waiting:
-                remedy = f"Another one takes over at {derived_keys.format_time(waiting)}."
+                remedy = f"Wait until another takes over at {derived_keys.format_time(waiting)}."
             raise CannotRotate(f"{key.id} is in use. {remedy}")
         if key.kind == "secret" and not key.waits:
             resealing.reseal(db, _sealer(settings))
         needs = needs_of(db, settings, key)
         if needs and not force:
-            raise StillNeeded(f"{key.id} is still needed: {'; '.join(needs)}.")
+            raise StillNeeded(
+                f"{key.id} is still needed: {'; '.join(needs)}. To remove it anyway, add --force."
+            )
         if key.kind == OPENID:
             queries.delete_openid_key(db, id=key.id)
             _record(db, "key_removed", key)
@@ -219,9 +221,11 @@ def _sealer(settings: Settings) -> derived_keys.Sealer:
 def _find(db: Database, settings: Settings, id: str) -> Key:
     found = [key for key in list_keys(db, settings) if key.id.startswith(id)]
     if len(found) != 1:
-        raise CannotRotate(f"{id} matches {'several keys' if found else 'no key'}; see latchkey keys list.")
+        raise CannotRotate(
+            f"{id} matches {'several keys' if found else 'no key'}. Find its whole ID by: latchkey keys list"
+        )
     if found[0].id == SHARED_SECRET:
-        raise CannotRotate(f"Unset {SHARED_SECRET} and restart all nodes.")
+        raise CannotRotate(f"{SHARED_SECRET} is in the environment. Unset it there, and restart all nodes.")
     return found[0]
 
 
@@ -235,7 +239,7 @@ def _only_verifying(text: str) -> list[dict[str, Any]]:
             jwk.pop("active_from", None)
         found = signing_keys.parse_jwk_set(json.dumps(jwks))
     except (ValueError, AttributeError, TypeError):
-        raise CannotRotate("The file must contain a JWK or a JWK Set.") from None
+        raise CannotRotate("The file is neither a JWK nor a JWK Set. Name one that is.") from None
     return [jwk | {"kid": key.kid} for jwk, key in zip(jwks, found, strict=True)]
 
 

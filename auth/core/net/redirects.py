@@ -76,7 +76,7 @@ def parse_pattern(pattern: str) -> _Pattern:
     parts = _split(pattern)
     path = (parts.path or "/").removesuffix("/**")
     if "**" in path or "**" in parts.netloc:
-        raise InvalidUrl("** must be the last segment of the path")
+        raise InvalidUrl("has ** before the last segment of its path")
     rest = r"(?:/.*)?" if parts.path.endswith("/**") else ""
     host, path = _wildcard(parts.hostname or "", r"[a-z0-9-]+"), _wildcard(path, r"[^/]+") + rest
     return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)
@@ -122,22 +122,22 @@ def _port(parts: SplitResult) -> int | None:
 def _split(url: str) -> SplitResult:
     """Split a URL. Raises `InvalidUrl` if another parser might read it differently."""
     if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
-        raise InvalidUrl("it has a character that a URL may not have, or a fragment")
+        raise InvalidUrl("has a fragment, or a character that a URL may not have")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise InvalidUrl("it is malformed") from None
+        raise InvalidUrl("is malformed") from None
     # urlsplit lower-cases the scheme, so compare the URL.
     if not parts.scheme or not url.startswith(f"{parts.scheme}://") or port == 0:
-        raise InvalidUrl("it must begin with a scheme in lower case and ://")
+        raise InvalidUrl("does not begin with a scheme in lower case and ://")
     if "@" in parts.netloc or parts.netloc != parts.netloc.lower() or parts.netloc.endswith(":"):
-        raise InvalidUrl("it must have a host in lower case, and no user")
+        raise InvalidUrl("has a user, or a host that is not in lower case")
     if parts.scheme in _DEFAULT_PORTS and not parts.hostname:
-        raise InvalidUrl("it has no host")
+        raise InvalidUrl("has no host")
     if parts.scheme in {"javascript", "data", "vbscript", "file", "blob"}:
-        raise InvalidUrl("its scheme does not lead to an application")
+        raise InvalidUrl("has a scheme that leads to no application")
     has_dot_segment = any(map(_DOT_SEGMENT.fullmatch, parts.path.split("/")))
     if has_dot_segment or _ENCODED_SEPARATOR.search(parts.path):
-        raise InvalidUrl("its path has dot segments or encoded separators")
+        raise InvalidUrl("has dot segments or encoded separators in its path")
     return parts

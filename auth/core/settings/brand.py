@@ -3,7 +3,6 @@
 import functools
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -42,12 +41,14 @@ check_company = matching(_LINE + "{0,200}", "must be at most 200 characters, wit
 
 
 def check_logo(value: str) -> None:
+    problem = "must be an https URL whose host is in ASCII, or the path of an SVG, PNG, JPEG or WebP file"
     if value.startswith("https://"):
-        if not _HOST.fullmatch(urlsplit(urls.http_url(value)).netloc):
-            raise ValueError("must have a host name in ASCII")
-        return
-    if "://" in value or Path(value).suffix.lower() not in LOGO_TYPES:
-        raise ValueError("must be an https URL, or an SVG, PNG, JPEG or WebP file")
+        if not (
+            _HOST.fullmatch(urls.split_http_url(value, problem).netloc) and re.fullmatch("[!-~]+", value)
+        ):
+            raise ValueError(problem)
+    elif "://" in value or Path(value).suffix.lower() not in LOGO_TYPES:
+        raise ValueError(problem)
 
 
 def read_logo(setting: str, logo: str) -> bytes | None:
@@ -57,9 +58,11 @@ def read_logo(setting: str, logo: str) -> bytes | None:
     try:
         content = Path(logo).read_bytes()
     except OSError as error:
-        raise ValueError(f"{setting}: Can't read {logo}: {error.strerror}.") from None
+        raise ValueError(
+            f"{setting}: {logo} cannot be read: {error.strerror}. Correct the path, or let this user read it."
+        ) from None
     if len(content) > _LARGEST_LOGO:
-        raise ValueError(f"{setting}: {logo} is larger than 256 KiB.")
+        raise ValueError(f"{setting}: {logo} is larger than 256 KiB. Use a smaller file.")
     return content
 
 

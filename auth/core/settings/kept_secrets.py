@@ -11,6 +11,7 @@ from auth.core.tokens import signing_keys
 
 # The service ignores their absence until it knows the database; so does a command that needs none.
 Missing = Literal["refuse", "ignore"]
+_RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
 
@@ -30,10 +31,7 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
         return [state.unusable(directory, error)]
     if absent and missing == "refuse":
         if len(absent) < len(files) or (directory / "postgres").exists():
-            return [
-                f"{files[name]}: Is missing. Restore it from a backup, or copy it from another node."
-                for name in absent
-            ]
+            return [f"{files[name]}: Is missing. {_RESTORE}" for name in absent]
         files_of = ", ".join(files[name].name for name in absent)
         return [
             f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service,"
@@ -59,15 +57,19 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
         text = ""
         try:
             text = path.read_text().strip()
-            if not text:
-                raise ValueError("Is empty. Restore it from a backup, or copy it from another node")
-            check(name, text, path, must_sign=must_sign)
+            if text:
+                check(name, text, path, must_sign=must_sign)
+            else:
+                problems.append(f"{path}: Is empty. {_RESTORE}")
         except OSError as error:
-            problems.append(f"{path}: Cannot be read: {error.strerror}.")
+            problems.append(f"{path}: Cannot be read: {error.strerror}. Let the user of the service read it.")
         except UnicodeDecodeError:
-            problems.append(f"{path}: Must be text.")
+            problems.append(f"{path}: Is not text. {_RESTORE}")
         except ValueError as error:
-            problems.append(f"{path}: {validators.sentence(error)}")
+            problem = validators.sentence(error)
+            problems.append(
+                f"{path}: {problem} {_RESTORE}" if problem.endswith(".") else f"{path}: {problem}"
+            )
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
     return found, problems
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from environs import Env
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
-from marshmallow.validate import Length
 
 from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
@@ -65,19 +64,21 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         for suffix, checks in _TEXTS.items()
     }
     if name.lower() in ("email", "phone"):
-        problem = "a provider can't be called email or phone, which are reserved for addresses"
+        problem = "email and phone are not providers. Choose another name"
         env.str(f"{prefix}CLIENT_ID", validate=_refusal(problem))
     is_known = name.lower() in PRESETS or texts["issuer"]
     if is_known or all(texts[url] for url in ("authorize_url", "token_url", "userinfo_url")):
         needs = validator(_client_ids)
     else:
-        urls = "its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL"
-        needs = _refusal(f"this provider is not built in: set {urls}")
+        needs = _refusal(
+            f"names a provider that is not built in. Set {prefix}ISSUER, or {prefix}AUTHORIZE_URL,"
+            f" {prefix}TOKEN_URL and {prefix}USERINFO_URL"
+        )
     client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", validate=needs) or []
     signing = [f"{prefix}{suffix}" for suffix in ("TEAM_ID", "KEY_ID", "PRIVATE_KEY")]
     is_signing = any(env.str(variable, "") for variable in signing)
     for variable in signing if is_signing else ():
-        env.str(variable, validate=Length(min=1, error=f"Set all of {', '.join(signing)}, or none."))
+        env.str(variable)
     texts["private_key"] = texts["private_key"].replace("\\n", "\n")
     link_by_email = flag(env, f"{prefix}LINK_BY_EMAIL", None)
     return ProviderSettings(client_ids=tuple(client_ids), link_by_email=link_by_email, **texts)
@@ -104,11 +105,13 @@ def _ec_key(value: str) -> None:
     try:
         ECKey.import_key(value.replace("\\n", "\n"))
     except (JoseError, ValueError, TypeError):
-        raise ValueError("must be a private EC key in PEM form; line ends may be written as \\n") from None
+        raise ValueError(
+            "must be a private EC key in PEM form, whose line ends may be written as \\n"
+        ) from None
 
 
 def _url(value: str) -> None:
-    problem = "must be an https URL without a user or fragment; http only for this machine"
+    problem = "must be an https URL without a user or fragment, or an http URL of this machine"
     parts = urls.split_http_url(value, problem)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError(problem)

@@ -40,8 +40,11 @@ def notice(settings: Any) -> str | None:
     if not settings.passkeys_enabled or (is_domain and f".{host}".endswith(f".{rp}")):
         return None
     reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor a subdomain of it"
-    problem = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason if is_domain else f'{rp} is not a domain'}."
-    return f"{problem} It can't change once users have passkeys."
+    reason = reason if is_domain else f"{rp} is not a domain"
+    return (
+        f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. Before users have passkeys, set it to a domain"
+        " with which the hosts of AUTH_SITE_URL and AUTH_BASE_URL end."
+    )
 
 
 def _host(url: str) -> str:

@@ -151,8 +151,8 @@ def _record(state_dir: Path) -> Mapping[str, Any] | None:
                 return dict(json.load(file))
             owner, own = (_name_of_user(uid) for uid in (os.fstat(file.fileno()).st_uid, os.geteuid()))
             raise OtherUserError(
-                f"The service in {state_dir} runs as {owner}, but this command as {own}, and it would do what files"
-                f" of {owner} say. Run it as {owner}, for example with sudo -u {shlex.quote(owner)}."
+                f"The service in {state_dir} runs as {owner}, but this command as {own}, and it would do what"
+                f" files of {owner} say. Run it as {owner}, for example with sudo -u {shlex.quote(owner)}."
             ) from None
     return None
 

@@ -103,9 +103,12 @@ def discard_gauges(slot: int) -> None:
 
 def unusable(directory: Path, error: OSError) -> str:
     """Return the line for the operator."""
+    return f"AUTH_STATE_DIR: {unusable_place(directory, error, 'Set it to a directory that this user owns.')}"
+
+
+def unusable_place(place: object, error: OSError, remedy: str) -> str:
     reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
-    remedy = _REMEDIES.get(error.errno or 0, "Set it to a directory that this user owns.")
-    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. {remedy}"
+    return f"{place} cannot be used: {reason}. {_REMEDIES.get(error.errno or 0, remedy)}"
 
 
 def new_secret() -> str:

@@ -67,7 +67,7 @@ def read(text: str, rules: Rules) -> Paths:
         raise ValueError(f"must have at most {MOST} claims")
     problems = dict.fromkeys(_problems(pairs, rules))
     if problems:
-        raise ValueError(f"must have valid claims: {'; '.join(problems)}")
+        raise ValueError(". ".join(problems))
     return dict(pairs)
 
 
@@ -75,14 +75,14 @@ def _problems(pairs: tuple[tuple[str, Any], ...], rules: Rules) -> Iterator[str]
     names = [name for name, _ in pairs]
     for name, path in pairs:
         if not _NAME.fullmatch(name):
-            yield "a name has spaces or other special characters, or more than 100"
+            yield "Names of claims must be 1 to 100 characters of ASCII without spaces"
         # Some libraries ignore case.
         elif name.lower() in rules.reserved:
-            yield f"{name} is reserved"
+            yield f"The claim {name} is reserved. Use another name"
         elif names.count(name) > 1:
-            yield f"{name} comes twice"
+            yield f"The claim {name} comes twice. Remove one"
         elif problem := _problem(name, path, rules):
-            yield f"{name} {problem}"
+            yield f"The claim {name} {problem}"
 
 
 def _problem(name: str, path: object, rules: Rules) -> str | None:
@@ -96,9 +96,9 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
         case ["user_metadata", *parts]:
             if parts and all(parts) and name in rules.written_by_users:
                 return None
-            return "comes from user_metadata, which users write themselves; use app_metadata"
+            return "comes from user_metadata, which users write themselves. Use app_metadata"
     paths = [*_OF_USER, *(f"session.{member}" for member in _OF_SESSION * rules.has_session)]
-    return f"needs a path, which is {', '.join(paths)}, or below app_metadata"
+    return f"has another path than these. Use {', '.join(paths)}, or one below app_metadata"
 
 
 def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any] | None:

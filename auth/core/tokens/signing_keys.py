@@ -83,10 +83,10 @@ def _parse_jwk_set(text: str) -> tuple[Key, ...]:
         keys = [_parse_jwk(jwk) for jwk in _jwks_of(text)]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
-        message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"
+        message = error.args[0] if isinstance(error, _JwkError) else "is not a valid JWK Set"
         raise ValueError(message) from None
     if not keys or len({key.kid for key in keys}) < len(keys):
-        raise ValueError("it has no key, or one kid twice")
+        raise ValueError("has no key, or one kid twice")
     return tuple(keys)
 
 

@@ -25,7 +25,7 @@ def senders(
     }
     found: dict[str, Sender] = {}
     for channel, (service, sender) in chosen.items():
-        if service == urls.CONSOLE or (service is None and settings.is_local):
+        if settings.prints(service):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
@@ -37,6 +37,7 @@ def notices(settings: Settings) -> list[str]:
     if "email" not in found:
         lines.append(
             "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
+            " Set it to a mail server."
         )
     if settings.phone_enabled and settings.sms_provider is None and "sms" not in found:
         lines.append(

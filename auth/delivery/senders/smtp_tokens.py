@@ -66,7 +66,7 @@ class SmtpTokens:
         except TryLater as failure:
             raise self._failure(failure.reason) from failure
         except ValueError as error:
-            raise self._failure(f"AUTH_SMTP_CLIENT_KEY {error}") from None
+            raise self._failure(f"AUTH_SMTP_CLIENT_KEY: {error}") from None
         answer = _json_object(response.body)
         token, lifetime = answer.get("access_token"), str(answer.get("expires_in"))
         if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
@@ -111,13 +111,13 @@ def read_client_key(path: Path | None) -> tuple[RSAPrivateKey, x509.Certificate 
         key = serialization.load_pem_private_key(pem, None)
         certificate = x509.load_pem_x509_certificate(pem) if b"BEGIN CERTIFICATE" in pem else None
     except OSError as error:
-        raise ValueError(f"{problem} ({error.strerror})") from None
+        raise ValueError(f"{error.strerror}. {problem[0].upper()}{problem[1:]}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ValueError(problem) from None
     if not isinstance(key, RSAPrivateKey):
         raise ValueError(problem)
     if certificate and certificate.public_key() != key.public_key():
-        raise ValueError(f"{problem}, and the certificate of this key")
+        raise ValueError("has the certificate of another key. Put that of the key there, or none")
     return key, certificate
 
 

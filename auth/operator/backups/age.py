@@ -22,6 +22,7 @@ HEAD = b"age-encryption.org/v1\n"
 _UNDER_PASSPHRASE = HEAD + b"-> scrypt "
 _IDENTITY = "AGE-SECRET-KEY-1"
 _PIECE = 64 * 1024
+_NAME_IT = "Name the key file from latchkey backup-key."
 
 
 class CannotDecrypt(Exception):
@@ -43,11 +44,11 @@ def read_key(path: Path) -> str:
     """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
     try:
         if problem := exposure(path):
-            raise UnusableKey(f"{path} is refused: {problem}")
+            raise UnusableKey(f"{path} is refused. Mend its mode: {problem}")
         return path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UnusableKey(f"{path} cannot be read: {reason}.") from None
+        raise UnusableKey(f"{path} cannot be read: {reason}. {_NAME_IT}") from None
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
     """
     if not recipients:
         raise UnusableKey(
-            "AUTH_BACKUP_RECIPIENTS is not set: create a key on another machine with latchkey backup-key."
+            "AUTH_BACKUP_RECIPIENTS is not set. Make its key, on another machine: latchkey backup-key"
         )
     output, keys = _Output(file), [x25519.Recipient.from_str(recipient) for recipient in recipients]
     reader, writer = os.pipe()
@@ -102,9 +103,9 @@ def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
         else:
             yield from _decrypt(file, _identities(key))
     except pyrage.DecryptError as error:
-        raise CannotDecrypt(f"it cannot be decrypted: {error}") from None
+        raise CannotDecrypt(f"it cannot be decrypted: {error}. Name its key file by --identity.") from None
     except OSError:
-        raise CannotDecrypt("it is truncated or altered") from None
+        raise CannotDecrypt("it is truncated or altered. Use another copy.") from None
 
 
 class _Output:
@@ -141,4 +142,4 @@ def _identities(key: str) -> list[x25519.Identity]:
             return [x25519.Identity.from_str(line) for line in lines]
     except pyrage.IdentityError:
         pass
-    raise UnusableKey(f"The --identity file has no complete {_IDENTITY}…")
+    raise UnusableKey(f"The file of --identity has no whole key {_IDENTITY}…. {_NAME_IT}")

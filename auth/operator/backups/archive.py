@@ -53,14 +53,18 @@ class Manifest:
         try:
             members = json.loads(line)
             if members["latchkey_backup"] != FORMAT:
-                raise UnusableFileError("another release made it, in a format that this one doesn't know")
+                raise UnusableFileError(
+                    "it has a format that this release does not know. Use the release that made it."
+                )
             manifest = cls(**members)
         except (ValueError, TypeError, KeyError):
-            raise UnusableFileError("it is not a backup of Latchkey") from None
+            raise UnusableFileError(
+                "it is not a backup of Latchkey. Name a file that latchkey backup made."
+            ) from None
         if manifest.schema_version > schema.NEWEST:
             raise UnusableFileError(
                 f"its schema has version {manifest.schema_version}, but this release supports"
-                f" {schema.NEWEST}: install Latchkey {manifest.release} or newer"
+                f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
             )
         return manifest
 
@@ -137,6 +141,6 @@ def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 if decompressor.unused_data:
                     raise zlib.error("it has data after its end")
     except zlib.error as error:
-        raise UnusableFileError(f"it cannot be decompressed: {error}") from None
+        raise UnusableFileError(f"it cannot be decompressed: {error}. Use another copy.") from None
     if not decompressor.eof or decompressor.unused_data:
-        raise UnusableFileError("it cannot be decompressed: its end is missing or wrong")
+        raise UnusableFileError("it cannot be decompressed: its end is missing or wrong. Use another copy.")

@@ -24,6 +24,7 @@ from sql import queries
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
+_REMEDY = "Keep the older backups, and report this to the maintainers."
 _START_LIMIT = 60  # seconds
 _TIMEOUT = 20
 # Writing out what was restored may keep Postgres for longer than the service waits: it then returns 503.
@@ -48,7 +49,7 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
 def _check_user_objects(url: str) -> None:
     with closing(connect(url)) as connection:
         if total := queries.count_stale_user_objects(Unprepared(connection)).total:
-            raise BackupError(f"{total} rows of user_objects differ from their users.")
+            raise BackupError(f"{total} rows of user_objects differ from their users. {_REMEDY}")
 
 
 @contextmanager
@@ -65,7 +66,9 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
         while not _is_healthy(base_url, http):
             if process.poll() is not None or time.monotonic() > deadline:
                 end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
-                raise BackupError(f"The service does not start on the restored database: {' '.join(end)}")
+                raise BackupError(
+                    f"The service does not start on the restored database. Mend what it says: {' '.join(end)}"
+                )
             time.sleep(0.1)
         yield base_url
     finally:
@@ -112,7 +115,8 @@ def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> No
     def call(what: str, method: str, path: str, **options: Any) -> dict:
         response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)
         if not response.ok:
-            raise BackupError(f"{what} fails on the restored service: {response.status_code} {response.text}")
+            answer = f"{response.status_code} {response.text}"
+            raise BackupError(f"{what} fails on the restored service: {answer}. {_REMEDY}")
         return response.json()
 
     key = {"apikey": service_role_key}
@@ -120,6 +124,6 @@ def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> No
     tokens = call("A sign-in", "POST", "/token?grant_type=password", json=body)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     if call("GET /user", "GET", "/user", headers=bearer)["email"] != email:
-        raise BackupError("GET /user returns another user on the restored service.")
+        raise BackupError(f"GET /user returns another user on the restored service. {_REMEDY}")
     refresh = {"refresh_token": tokens["refresh_token"]}
     call("A refresh", "POST", "/token?grant_type=refresh_token", json=refresh)

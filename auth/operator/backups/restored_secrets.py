@@ -15,6 +15,7 @@ from auth.operator.backups.archive import BackupError, Manifest
 
 NOTHING_TO_UNDO = (
     "There is no restore to undo: the next restore and the next backup delete the database from before."
+    " Restore a backup instead."
 )
 
 

@@ -84,7 +84,7 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
         on = Unprepared(connection)
         # The secrets of the backup must open its rows.
         if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):
-            raise BackupError(". Remedy: ".join(problem))
+            raise BackupError(". ".join(problem))
         if not options.keep_sessions:
             queries.end_all_access(on)
         queries.void_restored(on, resend=options.resend)
@@ -99,7 +99,7 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", An
     with closing(connect(url)) as connection:
         connection.autocommit = True
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
-            raise BackupError("Another restore into this database is running.")
+            raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
         _check_target(target)
         with connection.cursor() as cursor:
@@ -109,20 +109,22 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", An
 def _check_target(target: "queries.SelectRestoreTarget") -> None:
     if target.clients:
         raise BackupError(
-            f"The database {target.name} has other connections ({target.clients}): stop the service on all"
+            f"The database {target.name} has other connections ({target.clients}). Stop the service on all"
             " nodes, and connect to Postgres directly, not through a pooler."
         )
     if target.has_tables and not target.is_replaceable:
         raise BackupError(
-            f"The database {target.name} is not empty, and this role cannot replace it:"
-            " let the role own it and create databases, or name an empty database in DATABASE_URL."
+            f"The database {target.name} is not empty, and this role cannot replace it."
+            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
         )
 
 
 def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
     differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
     if differing:
-        raise BackupError(f"Row counts differ from the backup: {', '.join(differing)}")
+        raise BackupError(
+            f"Row counts differ from the backup: {', '.join(differing)}. Restore another backup."
+        )
 
 
 def _load(url: str, pieces: Iterator[bytes]) -> None:

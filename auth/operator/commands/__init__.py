@@ -14,7 +14,8 @@ from auth.core.addresses import InvalidAddress
 from auth.core.keys import fingerprints
 from auth.core.settings import SettingsError, running
 from auth.core.settings.state import NotRunningError
-from sql.pool import reason
+from auth.core.settings.values.validators import sentence
+from sql.pool import unusable
 
 _OWN = [
     "backup",
@@ -56,9 +57,9 @@ class _Commands(click.Group):
         except (SettingsError, NotRunningError, fingerprints.OtherKeys, running.OtherUserError) as error:
             raise click.ClickException(str(error)) from None
         except psycopg2.Error as error:
-            raise click.ClickException(f"DATABASE_URL: can't use the database: {reason(error)}") from None
+            raise click.ClickException(unusable("DATABASE_URL", error)) from None
         except InvalidAddress as error:
-            raise click.BadParameter(str(error)) from None
+            raise click.BadParameter(sentence(error)) from None
 
 
 @click.command("latchkey", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

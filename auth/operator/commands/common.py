@@ -10,7 +10,7 @@ import click
 
 from auth.cli.commands import Unreadable, Unusable
 from auth.core.files import DRAFT
-from auth.core.settings import Settings
+from auth.core.settings import Settings, state
 from auth.core.settings.state import InUseError
 
 
@@ -40,7 +40,7 @@ def failures(file: Path) -> Iterator[None]:
         with _signals_as_exits():
             yield
     except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
-        raise Unusable(f"{file} cannot be used: {error}.") from None
+        raise Unusable(f"{file} cannot be used: {error}") from None
     except UnusableKey as error:
         raise Unreadable(str(error)) from None
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
@@ -49,7 +49,8 @@ def failures(file: Path) -> Iterator[None]:
         name = str(error.filename or file)
         # If a draft next to FILE fails, the directory cannot be written to.
         place = file.parent if name.endswith(DRAFT) else name
-        raise click.ClickException(f"{place}: {error.strerror}.") from None
+        remedy = "Name a place that this user can read and write."
+        raise click.ClickException(state.unusable_place(place, error, remedy)) from None
 
 
 @contextmanager

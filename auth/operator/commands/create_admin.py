@@ -17,7 +17,8 @@ from auth.web.context import Latchkey
     "--password",
     envvar="LATCHKEY_ADMIN_PASSWORD",
     show_envvar=True,
-    help="For a new user. Prompts if missing.",
+    metavar="PASSWORD",
+    help="Give a new user this password. Asks for it if missing.",
 )
 @json_option
 def command(email: str, password: str | None, as_json: bool) -> None:
@@ -59,5 +60,5 @@ def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
     try:
         check_strength(latchkey.settings, password, [email])
     except WeakPassword as error:
-        raise click.ClickException(f"password: {error}") from None
+        raise click.ClickException(f"The password {error}. Choose another.") from None
     return latchkey.passwords.hash(password)

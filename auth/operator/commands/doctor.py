@@ -5,7 +5,7 @@ import time
 
 import click
 
-from auth.cli.commands import json_option, load_settings, show
+from auth.cli.commands import json_option, load_settings, printable, show
 from auth.core.settings import Settings, SettingsError, running, state
 from auth.core.settings.kept_secrets import Missing
 from auth.operator.doctor.examination import CHECKS, Result, examine, examine_files
@@ -42,8 +42,11 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
     """
     results = _results(skip)
     for result in results:
-        remedy = [f"  {result.setting}"] if result.setting else []
-        show(dataclasses.asdict(result), as_json, f"{_MARKS[result.status]} {result.text}", *remedy)
+        lines = [
+            f"{_MARKS[result.status]} {result.text}",
+            *([f"  {result.setting}"] if result.setting else []),
+        ]
+        show(dataclasses.asdict(result), as_json, *map(printable, lines))
     statuses = {result.status for result in results}
     sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
 
@@ -71,5 +74,5 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
     # For a file, the line says what to do.
-    setting = None if name.startswith("/") else f"{name}=…; see docs/settings.md"
+    setting = None if name.startswith("/") else f"Correct it as docs/settings.md says, or unset it: {name}=…"
     return Result("settings", "failed", line, setting)

@@ -39,7 +39,7 @@ _COMMANDS = {"unban", "unlock"}
     type=NumberRange(1, 10_000),
     default=50,
     show_default=True,
-    help="How many entries to show, newest first.",
+    help="Show at most N entries, newest first.",
 )
 @json_option
 def command(subject: str, most: int, as_json: bool) -> None:
@@ -74,7 +74,7 @@ class _Search:
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
         raise Unusable(
             f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
-            " refusals in a minute, only the last is recorded. The log has each request, with its error_code:"
+            " refusals in a minute, only the last is recorded. Look into the log, which has each request:"
             f" journalctl -u latchkey --grep {shlex.quote(subject)}"
         )
 
@@ -99,6 +99,7 @@ class _Search:
         if not (pending or limits or messages):
             raise Unusable(
                 f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
+                " Check its spelling."
             )
         return {
             "kind": "address",

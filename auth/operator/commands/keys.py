@@ -21,12 +21,13 @@ from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT, public_jwks
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
+from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
 from auth.operator.commands.common import stopped_database
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
-from sql.pool import reason
+from sql.pool import unusable
 
 
 @click.group("keys")
@@ -82,7 +83,7 @@ def public(as_set: bool) -> None:
 @click.option(
     "--algorithm",
     type=click.Choice(ALGORITHMS),
-    help="For a new signing key. Defaults to that of the key in use.",
+    help="Create a signing key of this algorithm. Defaults to that of the key in use.",
 )
 @json_option
 def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
@@ -95,7 +96,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     Example: latchkey keys rotate signing
     """
     if algorithm and kind != "signing":
-        raise click.UsageError("--algorithm is only for signing keys.")
+        raise click.UsageError("--algorithm is only for signing keys. Leave it out.")
     parts = open_parts()
     settings = parts.key_ring.settings
     with _failures(settings):
@@ -129,7 +130,7 @@ def add(kind: str, file: Path, as_json: bool) -> None:
 
 
 @command.command("remove")
-@click.argument("id")
+@click.argument("id", metavar="KEY_ID")
 @click.option("--force", is_flag=True, help="Remove it even if needed, for example because it leaked.")
 @json_option
 def remove(id: str, force: bool, as_json: bool) -> None:
@@ -167,7 +168,7 @@ def accept(make_missing: bool) -> None:
             with closing(Database(url, size=1, prepare=False)) as db:
                 fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
     except psycopg2.Error as error:
-        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
+        raise click.ClickException(unusable("DATABASE_URL", error)) from None
     except EmbeddedPostgresError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
@@ -195,11 +196,14 @@ def _failures(settings: Settings) -> Iterator[None]:
     try:
         yield
     except StillNeeded as error:
-        raise Unusable(f"{error} Use --force to remove it anyway.") from None
-    except (CannotRotate, ValueError) as error:
+        raise Unusable(str(error)) from None
+    except CannotRotate as error:
         raise click.ClickException(str(error)) from None
+    except ValueError as error:  # of a check of settings
+        raise click.ClickException(f"The key is refused: {sentence(error)} Name another.") from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename or settings.state_dir}: {error.strerror}") from None
+        place = error.filename or settings.state_dir
+        raise click.ClickException(state.unusable_place(place, error, "Let this user write there.")) from None
 
 
 def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") -> None:

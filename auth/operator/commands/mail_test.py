@@ -15,13 +15,15 @@ _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
 
 
 @click.command("mail-test", short_help="Send a test email and print the server's reply.")
-@click.argument("address")
+@click.argument("address", metavar="EMAIL")
 @click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of email instead.")
-@click.option("--unit", help="Say that this systemd unit has failed on this machine.")
-@click.option("--language", default="en", show_default=True, help="The language of the samples.")
+@click.option("--unit", metavar="UNIT", help="Say that the systemd unit UNIT has failed on this machine.")
+@click.option(
+    "--language", metavar="LANGUAGE", default="en", show_default=True, help="Write the samples in LANGUAGE."
+)
 @json_option
 def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
-    """Send a test email to ADDRESS directly, not through the outbox, and print the mail server's reply.
+    """Send a test email to EMAIL directly, not through the outbox, and print the mail server's reply.
 
     On failure, names the step (token, resolve, connect, tls, starttls, login, sender, recipient, data), the
     reply, and what mends it.
@@ -44,7 +46,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
     templates = load_templates(settings)
     if language not in templates.languages:
-        raise click.BadParameter(f"{language} is not one of {', '.join(templates.languages)}.")
+        raise click.BadParameter(f"There are no emails in {language}. Use {', '.join(templates.languages)}.")
     samples = templates.samples(address, language) if sends_all else [test]
     try:
         for message in samples:

@@ -7,7 +7,7 @@ from auth.cli.commands import json_option, load_settings, progress_of, show
 from auth.core import logs
 from auth.core.settings.state import NotRunningError
 from sql import schema
-from sql.pool import reason
+from sql.pool import unusable
 
 
 @click.command("migrate", short_help="Create the schema, or bring it up to date.")
@@ -31,5 +31,5 @@ def command(as_json: bool) -> None:
             notice = partial(logs.say, settings, level="warning")
             steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)
     except psycopg2.Error as error:
-        raise click.ClickException(f"{settings.owner_setting}: {reason(error)}") from None
+        raise click.ClickException(unusable(settings.owner_setting, error)) from None
     show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))

@@ -46,8 +46,8 @@ def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
     try:
         return fields.BanDuration().deserialize(value) or math.inf
-    except ValidationError as error:
-        raise click.BadParameter(str(error.messages[0])) from None
+    except ValidationError:
+        raise click.BadParameter("Must be a duration such as 90m, 24h or 30d, or permanent.") from None
 
 
 @click.command("show", short_help="Show a user.")
@@ -83,8 +83,11 @@ def find(text: str, as_json: bool) -> None:
             if ids == [] and any(filters.values()):
                 ids = queries.few_users(latchkey.db, filters=filters, few=_MOST_FOUND).ids
         if not ids:
-            problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
-            raise Unusable(f"{problem} {text}.")
+            if ids is None:
+                raise Unusable(
+                    f"More than {_MOST_FOUND} users match {text}. Add a word, or the whole address."
+                )
+            raise Unusable(f"No users match {text}. Try the start of a name or an address.")
         rows = queries.describe_users(latchkey.db, ids=ids, locks=counts.locks(latchkey.settings))
         for user in sorted(rows, key=_name):
             _show_line(user, as_json)
@@ -155,7 +158,7 @@ def invite(emails: tuple[str, ...], as_json: bool) -> None:
     default="permanent",
     show_default=True,
     callback=_duration,
-    help="For how long, such as 90m, 24h or 30d.",
+    help="Ban the user for DURATION, such as 90m, 24h or 30d.",
 )
 @json_option
 def ban(subject: str, seconds: float, as_json: bool) -> None:
@@ -245,7 +248,7 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def delete(subject: str, is_sure: bool, as_json: bool) -> None:
-    """Delete a user with everything that belongs to them. This cannot be undone; the audit log stays.
+    """Delete a user with everything that belongs to them, but the audit log. This cannot be undone.
 
     \b
     Example: latchkey users delete mallory@example.com

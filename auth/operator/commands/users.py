@@ -38,9 +38,12 @@ _GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
+_ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey users remove-factors"
+
+
 @click.group("users", short_help="Find, show, ban, unlock, delete, import and export users.")
 def command() -> None:
-    """Act on a user as in the console; import and export users."""
+    """Act on users as in the console, and import and export them."""
 
 
 for act in user_acts.COMMANDS:
@@ -53,9 +56,9 @@ for act in user_acts.COMMANDS:
     "--format",
     "product",
     type=click.Choice(list(PRODUCTS)),
-    help="The product that wrote FILE, if not detected.",
+    help="Read FILE as an export of this product. Detected if missing.",
 )
-@click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen to each row.")
+@click.option("--dry-run", is_flag=True, help="Report what would happen to each row, and change nothing.")
 @click.option("--trust-addresses", is_flag=True, help="Treat addresses as proved unless FILE says otherwise.")
 @click.option("--allow-admins", is_flag=True, help="Also import administrators, which are otherwise refused.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
@@ -63,10 +66,11 @@ for act in user_acts.COMMANDS:
 @click.option(
     "--firebase-hash-config",
     "hash_config",
+    metavar="CONFIG",
     type=INPUT_FILE,
-    help="File with the hash_config that the Firebase console shows.",
+    help="Read hash_config, which the Firebase console shows, from the file CONFIG.",
 )
-@click.option("--identity", metavar="KEY", type=INPUT_FILE, help="The key of an encrypted FILE; see restore.")
+@click.option("--identity", metavar="KEY", type=INPUT_FILE, help="Decrypt FILE with the key file KEY.")
 @json_option
 def import_(
     file: Path,
@@ -145,7 +149,7 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
                         with age.encrypting(draft, recipients) as sink, gzip.open(sink, "wb", 1) as packed:
                             packed.writelines(lines)
             except CannotOpen as error:
-                raise click.ClickException(f"Nothing was exported: {error}.") from None
+                raise click.ClickException(f"Nothing was exported: {error}. {_ADD_KEY}") from None
     show({"users": total, "file": str(file)}, as_json, f"Users exported to {file}: {total:,}.")
 
 
@@ -157,7 +161,7 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             yield path
             return
         if identity is None:
-            raise age.UnusableKey(f"{path} is encrypted: pass its key file with --identity.")
+            raise age.UnusableKey(f"{path} is encrypted. Name its key file by --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
             plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
@@ -194,5 +198,5 @@ def _read_hash_config(path: Path | None) -> Mapping[str, str]:
         return {}
     config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
     if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
-        raise click.BadParameter(f"{path} is missing {', '.join(sorted(missing))}")
+        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}. Copy the whole hash_config.")
     return config

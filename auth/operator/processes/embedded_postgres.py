@@ -167,7 +167,8 @@ class EmbeddedPostgres:
             shutil.rmtree(draft, ignore_errors=True)
             reasons = _INITDB_REASON.findall(done.stdout) or [done.stdout.strip()]
             raise EmbeddedPostgresError(
-                f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}"
+                f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}. Mend that, or set"
+                " DATABASE_URL."
             )
         draft.rename(self._data)
 
@@ -235,7 +236,9 @@ class EmbeddedPostgres:
                 with self._log.open(errors="replace") as log:
                     log.seek(begin)
                     end = "".join(log.readlines()[-20:]).strip()
-                raise EmbeddedPostgresError(f"Postgres did not start. The end of {self._log}:\n{end}")
+                raise EmbeddedPostgresError(
+                    f"Postgres did not start. Mend what the end of {self._log} says:\n{end}"
+                )
             time.sleep(0.02)
 
     def _is_ready(self, pid: int) -> bool:
@@ -283,5 +286,5 @@ def find_programs() -> Path:
     places = package.submodule_search_locations if package else None
     directory = Path(places[0], "pginstall18", "bin") if places else None
     if directory is None or not (directory / "postgres").exists():
-        raise EmbeddedPostgresError("There is no embedded Postgres for this machine: set DATABASE_URL")
+        raise EmbeddedPostgresError("There is no embedded Postgres for this machine. Set DATABASE_URL.")
     return directory.resolve()

@@ -44,7 +44,7 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
         if process.wait() != 0:
             errors.seek(0)
             reason = errors.read(2000).decode(errors="replace")
-            raise NoProgramError(f"{name} failed: {' '.join(reason.split())}")
+            raise NoProgramError(f"{name} failed. Mend what it says: {' '.join(reason.split())}")
 
 
 def _find(name: str, least: int, *, needs_tls: bool) -> str:
@@ -57,8 +57,8 @@ def _find(name: str, least: int, *, needs_tls: bool) -> str:
     if newest < least:
         problem = f"{name} is version {newest}" if newest else f"there is no {name}"
         raise NoProgramError(
-            f"The database is Postgres {least}, but {problem}:"
-            f" install the client programs of Postgres {least} or newer."
+            f"The database is Postgres {least}, but {problem}."
+            f" Install the client programs of Postgres {least} or newer."
         )
     return found[newest]
 

@@ -83,4 +83,7 @@ def redis_problem(settings: Settings, seconds: float = _LONGEST) -> str | None:
     options["retry"] = Retry(NoBackoff(), 0)
     if storage_from_string(uri, **options).check():
         return None
-    return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
+    return (
+        "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does. Start"
+        " it, or correct the URL."
+    )

@@ -22,7 +22,7 @@ from auth.core.settings import Settings, SettingsError, served, state
 from auth.operator.processes import start_checks
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from sql import Database, schema
-from sql.pool import SIZE, reason
+from sql.pool import SIZE, unusable
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
     except OSError as error:
         sys.exit(state.unusable(chosen.state_dir, error))
     except psycopg2.Error as error:
-        sys.exit(f"DATABASE_URL: {_unusable(error)}")
+        sys.exit(unusable("DATABASE_URL", error))
 
 
 def _start(server: Any, chosen: Settings) -> None:
@@ -53,7 +53,7 @@ def _start(server: Any, chosen: Settings) -> None:
     try:
         _migrate(server, chosen, chosen.find_owner())
     except psycopg2.Error as error:
-        raise SettingsError(f"{chosen.owner_setting}: {_unusable(error)}") from None
+        raise SettingsError(unusable(chosen.owner_setting, error)) from None
     kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
@@ -65,7 +65,10 @@ def _start(server: Any, chosen: Settings) -> None:
 
         # No reason to stop: sessions stay, and so do access tokens.
         if problem := with_database(database_url, partial(problem_of, hook)):
-            said = f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in."
+            said = (
+                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Mend the function as"
+                " docs/hooks.md shows."
+            )
             logs.say(chosen, said, "warning")
     served.current = replace(kept, database_url=database_url)
 
@@ -80,11 +83,6 @@ def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
     for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
         if step not in schema.UNVERSIONED:
             logs.say(chosen, f"Migrated the database: {step}.")
-
-
-def _unusable(error: psycopg2.Error) -> str:
-    act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
-    return f"can't {act}: {reason(error)}"
 
 
 def import_application(*, has_metrics: bool) -> None:

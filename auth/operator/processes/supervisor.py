@@ -35,7 +35,7 @@ from auth.core.settings import (
 )
 from auth.operator.processes import start_checks, starting
 from auth.operator.processes.delivery_process import DeliveryProcess
-from sql.pool import reason
+from sql.pool import unusable
 
 
 def settings() -> Settings:
@@ -190,7 +190,7 @@ def _reload(server: Any) -> None:
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         problem = str(error)
     except psycopg2.Error as error:
-        problem = f"DATABASE_URL: can't use the database: {reason(error)}"
+        problem = unusable("DATABASE_URL", error)
     else:
         type(server).handle_hup(server)
         return

@@ -48,7 +48,7 @@ def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
         (
             brand.check_logo,
             [f"https://{host}/a.png" for host in ("a;script-src", "a,*", "*", "a'b")],
-            "host name",
+            "host is in ASCII",
         ),
     ],
     ids=["colour of a style sheet", "name in headers of mails", "company", "host in the policy"],

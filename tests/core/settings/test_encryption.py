@@ -190,7 +190,7 @@ class TestNotices:
 
 def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_remedy(plain, new_state_dir):
     line = (
-        'DATABASE_URL: can\'t use the database: connection to server at "127.0.0.1", port'
+        'DATABASE_URL: connection to server at "127.0.0.1", port'
         f" {plain.port} failed: server does not support SSL, but SSL was required. {REMEDY}\n"
     )
     assert Service(new_state_dir, DATABASE_URL=plain.url()).refuses_to_start() == (1, line)

@@ -191,7 +191,7 @@ class TestFiles:
         keys.write_text(signing_keys.new_jwk_set())
         for content in (str(keys), "-----BEGIN EC PRIVATE KEY-----"):
             other.write_text(content)
-            with pytest.raises(ValueError, match="it is not a JWK Set"):
+            with pytest.raises(ValueError, match="is not a valid JWK Set"):
                 signing_keys.parse_jwk_set(str(other))
 
     def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):

@@ -62,5 +62,6 @@ def test_origins_of_applications_are_accepted(load):
     ids=str,
 )
 def test_start_reports_that_the_application_cannot_use_passkeys(load, changes, reason):
-    line = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. It can't change once users have passkeys."
+    remedy = "set it to a domain with which the hosts of AUTH_SITE_URL and AUTH_BASE_URL end."
+    line = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. Before users have passkeys, {remedy}"
     assert relying_party.notice(load(**changes)) == (line if reason else None)

@@ -203,10 +203,10 @@ class TestRules:
     def test_all_problems_are_told_at_once(self):
         text = '{"sub": "id", "plan": "user_metadata.plan", "a": "id", "a": "email", "x y": "id"}'
         problems = (
-            "must have valid claims: sub is reserved;"
-            " plan comes from user_metadata, which users write themselves; use app_metadata;"
-            " a comes twice;"
-            " a name has spaces or other special characters, or more than 100"
+            "The claim sub is reserved. Use another name."
+            " The claim plan comes from user_metadata, which users write themselves. Use app_metadata."
+            " The claim a comes twice. Remove one."
+            " Names of claims must be 1 to 100 characters of ASCII without spaces"
         )
         with pytest.raises(ValueError, match=f"^{problems}$"):
             read(text, OF_ACCESS_TOKENS)

@@ -5,24 +5,29 @@ import re
 import runpy
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import pyrage
 import pytest
 from click.testing import CliRunner
+from standardwebhooks import Webhook
 
 import auth
+from auth.core.settings.values import hooks
 from auth.operator.backups import age
 from auth.operator.commands import main
 from tests.support.cases import cases
-from tests.support.commands import run_command
+from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.processes import CHECKOUT
 
 PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
 
+UNKNOWN = "3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44"
 RUNBOOK = (OPENAPI.parent / "docs" / "runbook.md").read_text()
 
 
@@ -65,6 +70,23 @@ def test_page_about_the_night_names_commands_that_exist():
 def test_help_has_an_example_of_the_command(name):
     text = CliRunner().invoke(main, [*name.split()[1:], "--help"]).output
     assert re.search(rf"Example: .*\b{name}\b", text)
+
+
+@cases("name", COMMANDS)
+def test_options_and_arguments_are_described_by_sentences(name):
+    command = COMMANDS[name]
+    assert re.fullmatch(r"[A-Z][a-z]+ [^;]+\.", (command.help or "").partition("\n\n")[0].replace("\n", " "))
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            # An act, such as "Print".
+            assert re.fullmatch(
+                r"(?!(A|An|How|Its|The|Whether|Where)\b)[A-Z][a-z]+ [^;]+\.", parameter.help or ""
+            )
+            assert parameter.metavar or parameter.is_flag or isinstance(parameter.type, click.Choice), (
+                parameter.name
+            )
+        elif not isinstance(parameter.type, click.Choice):
+            assert re.fullmatch(r"[][A-Z_.|]+", parameter.make_metavar(click.Context(command)))
 
 
 @cases("name", sorted({*GROUPS, *COMMANDS}))
@@ -117,7 +139,10 @@ def test_wrong_usage_exits_with_2(app, arguments):
 )
 def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
     result = run_command(app, *arguments)
-    assert (result.exit_code, result.output) == (2, "Error: File 'none' does not exist.\n")
+    assert (result.exit_code, result.output) == (
+        2,
+        "Error: File 'none' does not exist. Name a file that this user can read.\n",
+    )
 
 
 def test_unreadable_identity_is_one_line_and_exits_with_2(app, tmp_path):
@@ -126,7 +151,7 @@ def test_unreadable_identity_is_one_line_and_exits_with_2(app, tmp_path):
     result = run_command(app, "restore", "/dev/null", "--identity", str(tmp_path / "binary"))
     assert (result.exit_code, result.output) == (
         2,
-        f"Error: {tmp_path}/binary cannot be read: it is not text.\n",
+        f"Error: {tmp_path}/binary cannot be read: it is not text. Name the key file from latchkey backup-key.\n",
     )
 
 
@@ -137,7 +162,9 @@ def test_identity_that_others_can_read_is_refused(app, tmp_path, command):
     key.write_text(age.new_identity()[1])
     key.chmod(0o640)
     result = run_command(app, *command, str(file), "--identity", str(key))
-    problem = f"{key} is refused: group or others have access to it (mode 640): chmod 600 {key}"
+    problem = (
+        f"{key} is refused. Mend its mode: group or others have access to it (mode 640): chmod 600 {key}"
+    )
     assert (result.exit_code, result.output) == (2, f"Error: {problem}\n")
 
 
@@ -153,6 +180,39 @@ def test_new_backup_key_is_a_file_of_age_and_its_recipient_a_setting(app):
 def test_bad_number_is_called_a_number(app):
     output = run_command(app, "backup", "x", "--keep", "many").output
     assert output.endswith("Error: Invalid value for '--keep': 'many' is not a valid number.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "error"),
+    [
+        (["clients", "show", "none"], 2, "Invalid value: client_id: must be a UUID."),
+        (["clients", "show", UNKNOWN], 3, "OAuth client not found. Find its ID by: latchkey clients list"),
+        (
+            ["webhooks", "test", UNKNOWN, "--yes"],
+            3,
+            "Webhook or delivery not found. Find its ID by: latchkey webhooks list",
+        ),
+        (
+            ["hooks", "test", "send-sms", "--user", UNKNOWN],
+            1,
+            "AUTH_HOOK_SEND_SMS is not set. Set it to the URL of the hook.",
+        ),
+    ],
+)
+def test_failure_of_a_command_says_what_to_do(app, arguments, status, error):
+    result = run_command(app, *arguments)
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert result.stderr.endswith(f"Error: {error}\n")
+
+
+def test_new_secret_of_a_hook_is_a_setting_and_verifies_requests(monkeypatch):
+    first, second = (run_with_settings({}, "hooks", "secret").stdout.rstrip("\n") for _ in range(2))
+    assert first != second
+    (secret,) = hooks.secrets(first)
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time()))}
+    headers["webhook-signature"] = Webhook(secret).sign("msg_1", datetime.now(UTC), "{}")
+    assert first == f"v1,{secret}"
+    assert Webhook(first.removeprefix("v1,")).verify("{}", headers) == {}
 
 
 @cases(("typed", "meant"), [("creat-admin", "create-admin"), ("restor", "restore")])

@@ -56,8 +56,9 @@ def test_users_are_found_by_a_part_of_the_name(run, alice, bob, database):
     )
     run("ban", bob.id)
     assert run("find", "neum") == f"{bob.id}  bob@example.com  Anna Neumann  banned\n"
+    remedy = "Try the start of a name or an address."
     for text in ("nobody", "@", " "):
-        assert run("find", text, status=3) == f"Error: No users match {text}.\n"
+        assert run("find", text, status=3) == f"Error: No users match {text}. {remedy}\n"
 
 
 def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, database):
@@ -152,8 +153,13 @@ def test_deletion_needs_a_yes(run, alice, database):
 @pytest.mark.parametrize("command", ["show", "ban", "unlock", "remove-factors", "delete"])
 def test_unknown_user_and_wrong_arguments_have_an_exit_status(run, app, database, command):
     for subject in ("nobody@example.com", "11111111-1111-1111-1111-111111111111", "nonsense"):
-        assert run(command, subject, status=3) == f"Error: No user has the address or id {subject}.\n"
-    assert "must be a duration" in run("ban", "a@example.com", "--for", "soon", status=2)
+        remedy = "Find the user by: latchkey users find TEXT"
+        assert (
+            run(command, subject, status=3) == f"Error: No user has the address or ID {subject}. {remedy}\n"
+        )
+    assert "Must be a duration such as 90m, 24h or 30d, or permanent." in run(
+        "ban", "a@example.com", "--for", "soon", status=2
+    )
 
 
 def test_explain_names_the_command_that_lifts_a_ban(run, app, alice, database):

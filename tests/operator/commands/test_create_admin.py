@@ -88,7 +88,7 @@ class TestNewUser:
     def test_malformed_email_is_refused(self, create_admin, database, email):
         result = create_admin(email, "--password", PASSWORD)
         assert (result.exit_code, database.count("users")) == (2, 0)
-        assert "must be an email address" in result.output
+        assert "Must be an email address" in result.output
 
 
 def test_without_a_console_no_address_is_printed(make_app):

@@ -381,7 +381,7 @@ class TestSubject:
         ("subject", "status", "reason"),
         [
             *((subject, 3, f"Nothing is known about {subject}") for subject in UNKNOWN),
-            *((subject, 2, "must be") for subject in ("alice@", "+4917", "@")),
+            *((subject, 2, "Must be") for subject in ("alice@", "+4917", "@")),
         ],
     )
     def test_unknown_subject_or_malformed_address_is_reported(self, app, subject, status, reason):
@@ -390,7 +390,7 @@ class TestSubject:
 
     def test_unknown_request_is_to_be_found_in_the_log(self, app):
         output = run_command(app, "explain", "an id; of a request").output
-        assert output.endswith("error_code: journalctl -u latchkey --grep 'an id; of a request'\n")
+        assert output.endswith("each request: journalctl -u latchkey --grep 'an id; of a request'\n")
 
     def test_explaining_changes_nothing(self, explain, alice, database):
         before = database.everything()

@@ -88,7 +88,7 @@ class TestRotation:
         deployment.run("rotate", kind)
         assert deployment.states(kind) == ["waiting", "in use"]
         old = deployment.keys(kind)[1]["id"]
-        assert "is in use. Another one takes over at 2" in deployment.run("remove", old, status=1)
+        assert "is in use. Wait until another takes over at 2" in deployment.run("remove", old, status=1)
         at = derived_keys.parse_time(deployment.keys(kind)[0]["active_from"])
         assert at == pytest.approx(time.time() + A_DAY, abs=60)
         deployment.move_time(A_DAY - 60)
@@ -387,7 +387,7 @@ class TestAddition:
     def test_secret_from_standard_input_is_accepted_and_not_used(self, deployment):
         deployment.run("add", "secret", "-", input=f"{OTHER}\n")
         assert deployment.states("secret") == ["in use", "accepted"]
-        assert "is already there" in deployment.run("add", "secret", "-", input=OTHER, status=1)
+        assert "is accepted already" in deployment.run("add", "secret", "-", input=OTHER, status=1)
 
     @pytest.mark.parametrize(
         ("kind", "text"), [("secret", "short"), ("signing", "{}"), ("signing", "nothing"), ("signing", "[1]")]
@@ -435,4 +435,7 @@ class TestEnvironment:
         name, _, value = json.loads(done.output)["set"].partition("=")
         (jwk,) = json.loads(value.strip("'"))["keys"]
         assert (name, jwk["kty"], jwk["alg"]) == ("AUTH_JWT_KEYS", "oct", "HS256")
-        assert "Unset AUTH_JWT_SECRET" in run_command(app, "keys", "remove", "AUTH_JWT_SECRET").output
+        assert (
+            "Unset it there, and restart all nodes"
+            in run_command(app, "keys", "remove", "AUTH_JWT_SECRET").output
+        )

@@ -58,7 +58,7 @@ def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch
     before = catalog.lines(url)
     result = migrate()
     assert (result.exit_code, result.output.count("\n")) == (1, 1)
-    assert result.output.startswith("Error: DATABASE_URL: 0016_breaks: ")
+    assert result.output.startswith("Error: DATABASE_URL: The schema cannot be applied: 0016_breaks: ")
     assert catalog.lines(url) == before
 
 

@@ -67,7 +67,8 @@ def test_only_the_owner_can_read_the_whole_export_which_leaves_out_anonymous_use
 def test_file_that_cannot_be_created_is_named(app, tmp_path):
     path = tmp_path / "missing" / "users.jsonl"
     result = run_command(app, "users", "export", str(path), "--plaintext")
-    assert (result.exit_code, result.stderr) == (1, f"Error: {path.parent}: No such file or directory.\n")
+    reason = "No such file or directory. Name a place that this user can read and write."
+    assert (result.exit_code, result.stderr) == (1, f"Error: {path.parent} cannot be used: {reason}\n")
 
 
 @cases("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -138,8 +139,8 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
     database.empty()
 
     for content, text, status, reason in (
-        (whole, "", 2, "is encrypted: pass its key file with --identity"),
-        (whole, "nonsense", 2, "no complete AGE-SECRET-KEY-1"),
+        (whole, "", 2, "is encrypted. Name its key file by --identity."),
+        (whole, "nonsense", 2, "no whole key AGE-SECRET-KEY-1"),
         (whole, age.new_identity()[1], 3, "No matching keys found"),
         (whole[:-1], identity, 3, "truncated"),
     ):

@@ -227,9 +227,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"\x1f\x8b\x08\x00\nnot, decompressed\n", "it is neither JSON nor a CSV"),
-            (b"number,colour\n1,red\n", "it is neither JSON nor a CSV"),
-            (b'{"latchkey_backup": 1}\n\x1f\x8b', "it is a backup; latchkey restore reads it"),
+            (b"\x1f\x8b\x08\x00\nnot, decompressed\n", "it is neither JSON nor CSV. "),
+            (b"number,colour\n1,red\n", "it is neither JSON nor CSV. "),
+            (b'{"latchkey_backup": 1}\n\x1f\x8b', "it is a backup. Use latchkey restore."),
         ],
         ids=["compressed", "another table", "backup"],
     )

@@ -27,7 +27,8 @@ def test_start_refuses_a_database_that_is_not_utf8_with_the_statement_that_makes
 ):
     url = new_database(options=f"ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
     statement = "CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
-    line = f"DATABASE_URL: can't apply the schema: the database must be UTF8, not {encoding}: {statement}.\n"
+    line = f"DATABASE_URL: The schema cannot be applied: the database is encoded in {encoding}, and must be in UTF8."
+    line += f" Make another by: {statement}\n"
     assert Service(new_state_dir, DATABASE_URL=url).refuses_to_start() == (1, line)
     name = f"{urlsplit(url).path[1:]}_utf8"
     all_rows.run(statement.replace("latchkey", name))
@@ -51,8 +52,8 @@ def test_start_with_a_role_that_may_create_no_tables_names_the_grant_that_lets_i
     _, host = urlsplit(url).netloc.rsplit("@")
     own_url = urlsplit(url)._replace(netloc=f"{plain_role}:plain@{host}").geturl()
     grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {plain_role}"
-    line = "DATABASE_URL: can't apply the schema: schema.sql: permission denied for schema public;"
-    line += f" let the owner of the database run: {grant}.\n"
+    line = "DATABASE_URL: The schema cannot be applied: schema.sql: permission denied for schema public."
+    line += f" Let the owner of the database run: {grant}\n"
     assert Service(new_state_dir, DATABASE_URL=own_url).refuses_to_start() == (1, line)
     with closing(psycopg2.connect(url)) as owner, owner, owner.cursor() as cursor:
         cursor.execute(grant)
@@ -70,8 +71,8 @@ def test_start_behind_a_pooler_of_statements_names_the_mode_that_it_needs(
     with PgBouncer(deployment, pool_mode="statement") as bouncer:
         pooled = urlsplit(bouncer.url)._replace(path=urlsplit(url).path).geturl()
         service = Service(new_state_dir, DATABASE_URL=pooled, AUTH_DB_PREPARE=prepare)
-        line = "DATABASE_URL: can't apply the schema: PgBouncer pools statements:"
-        line += " set its pool_mode = transaction, and AUTH_DB_PREPARE=false\n"
+        line = "DATABASE_URL: PgBouncer pools statements."
+        line += " Set its pool_mode = transaction, and AUTH_DB_PREPARE=false.\n"
         assert service.refuses_to_start() == (1, line)
 
 

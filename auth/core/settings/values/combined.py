@@ -49,6 +49,7 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
     ]
     found += [
         f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."
+        " Make one with latchkey hooks secret."
         for name in hooks.NAMES
         if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
     ]
@@ -61,19 +62,27 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
         except ValueError as error:
             found.append(f"AUTH_JWT_KEYS: {validators.sentence(error)}")
     if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
-        found.append("AUTH_JWT_AUDIENCE: Must not be /oauth/userinfo of AUTH_JWT_ISSUER.")
+        found.append(
+            "AUTH_JWT_AUDIENCE: Is the audience of tokens of applications. Use another name, such as"
+            " authenticated."
+        )
     targets = AllowList(values["site_url"], values["redirect_allow_list"])
     if targets.checked(values["site_login_url"]) != values["site_login_url"]:
-        found.append("AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or an allowed redirect.")
+        found.append(
+            "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
+        )
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:
-        found.append("AUTH_CONSOLE: Must be false when AUTH_PAGES is false: administrators sign in there.")
+        found.append(
+            "AUTH_CONSOLE: Must be false when AUTH_PAGES is false, because it needs the sign-in page."
+        )
     if values["signup_domains"] and values["anonymous_enabled"]:
-        found.append("AUTH_ANONYMOUS_ENABLED: Must be false with AUTH_SIGNUP_DOMAINS.")
-    # The inbox shows every link.
+        found.append("AUTH_ANONYMOUS_ENABLED: Must be false when AUTH_SIGNUP_DOMAINS is set.")
     if values["dev_inbox"] and not is_local(values):
-        found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")
+        found.append(
+            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, because it shows every link."
+        )
     return found
 
 
@@ -85,7 +94,7 @@ def _contradictions_of_smtp(values: Mapping[str, Any]) -> Iterator[str]:
             yield "AUTH_SMTP_URL: Must have both a user and a password, unless AUTH_SMTP_TOKEN_URL is set."
         for field in ("smtp_client_id", "smtp_client_secret", "smtp_client_key", "smtp_scope"):
             if values[field]:
-                yield f"AUTH_{field.upper()}: Must not be set without AUTH_SMTP_TOKEN_URL."
+                yield f"AUTH_{field.upper()}: Is set without AUTH_SMTP_TOKEN_URL. Set both or neither."
         return
     if not server or not server.user or server.password:
         yield (
@@ -95,6 +104,8 @@ def _contradictions_of_smtp(values: Mapping[str, Any]) -> Iterator[str]:
     if not values["smtp_client_id"]:
         yield "AUTH_SMTP_CLIENT_ID: Must be set when AUTH_SMTP_TOKEN_URL is set."
     if secret and key:
-        yield "AUTH_SMTP_CLIENT_KEY: Must not be set with AUTH_SMTP_CLIENT_SECRET."
+        yield "AUTH_SMTP_CLIENT_KEY: Is set beside AUTH_SMTP_CLIENT_SECRET. Unset one of the two."
     if not secret and not key:
-        yield "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is set, or AUTH_SMTP_CLIENT_KEY."
+        yield (
+            "AUTH_SMTP_CLIENT_SECRET: Must be set when AUTH_SMTP_TOKEN_URL is, or AUTH_SMTP_CLIENT_KEY must."
+        )

@@ -39,7 +39,7 @@ def url(value: str) -> None:
 def url_or_function(value: str) -> None:
     if value.startswith("pg-functions:"):
         if not _FUNCTION.fullmatch(value):
-            raise ValueError("must be pg-functions://postgres/<schema>/<function>")
+            raise ValueError("must be pg-functions://postgres/SCHEMA/FUNCTION")
         return
     url(value)
 
@@ -47,6 +47,9 @@ def url_or_function(value: str) -> None:
 def secrets(value: str) -> tuple[str, ...]:
     """Parse secrets in our form, `whsec_…,whsec_…`, or in GoTrue's, `v1,whsec_…|v1,whsec_…`."""
     found = tuple(part.strip() for part in re.split("[,|]", value) if part.strip() not in ("", "v1"))
-    for secret in found:
-        urls.webhook_secret(secret)
+    try:
+        for secret in found:
+            urls.webhook_secret(secret)
+    except ValueError as error:
+        raise ValueError(f"{error}. Make one with latchkey hooks secret") from None
     return found

@@ -100,8 +100,8 @@ def path(default: str | None) -> Path:
     return setting(read)
 
 
-def number(default: int | None, least: int, most: int) -> int:
-    problem = f"Must be a whole number from {least} to {most}."
+def number(default: int | None, least: int, most: int, unit: str = "") -> int:
+    problem = f"Must be {_whole(unit)} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
     return setting(lambda env, name: cast(int, env.int(name, default, **options)))
@@ -113,14 +113,18 @@ def parsed(parse: Callable[[str], T], default: str = "") -> T:
     return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
 
 
-def number_or_none(default: int, least: int, most: int) -> int | None:
+def _whole(unit: str) -> str:
+    return f"a whole number of {unit}" if unit else "a whole number"
+
+
+def number_or_none(default: int, least: int, most: int, unit: str) -> int | None:
     """Declare a number that `none`, or 0, turns off."""
 
     def parse(given: str) -> int | None:
         if given in _NONE:
             return None
         if not (given.isdecimal() and least <= int(given) <= most):
-            raise ValueError(f"must be a whole number from {least} to {most}, or none")
+            raise ValueError(f"must be {_whole(unit)} from {least} to {most}, or none")
         return int(given)
 
     return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))
@@ -131,7 +135,8 @@ def flag(default: bool | None) -> bool:
 
 
 def choice(default: str | None, *choices: str) -> str:
-    return text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
+    *first, last = filter(None, choices)
+    return text(default, OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
 
 
 def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> tuple[str, ...]:
@@ -178,7 +183,7 @@ def age(default: str) -> int | None:
 
     def parse(given: str) -> int | None:
         if given not in words and not re.fullmatch("[0-9]{1,9}", given):
-            raise ValueError("must be seconds, always or never")
+            raise ValueError("must be a whole number of seconds, always or never")
         return words[given] if given in words else int(given)
 
     return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), parsed(parse, default))

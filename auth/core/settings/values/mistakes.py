@@ -13,11 +13,11 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
-# What took the place of settings that earlier releases had.
+# Settings that earlier releases had.
 _REPLACED = {
-    "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "a tenth of AUTH_RATE_LIMIT_SMS_TOTAL",
-    "AUTH_SMS_WEBHOOK_URL": "AUTH_HOOK_SEND_SMS",
-    "AUTH_SMS_WEBHOOK_SECRET": "AUTH_HOOK_SEND_SMS_SECRETS",
+    "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "Remove it: the limit is a tenth of AUTH_RATE_LIMIT_SMS_TOTAL.",
+    "AUTH_SMS_WEBHOOK_URL": "Set AUTH_HOOK_SEND_SMS instead.",
+    "AUTH_SMS_WEBHOOK_SECRET": "Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
 }
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
@@ -34,7 +34,7 @@ def malformed_lines(path: Path) -> list[str]:
     except UnicodeDecodeError:
         return [f"{name}: Must be text in UTF-8."]
     except OSError as error:
-        return [f"{name}: Cannot be read: {error.strerror}."]
+        return [f"{name}: Cannot be read: {error.strerror}. Remove it, or let this user read it."]
     # Comments have neither a name nor a value.
     malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
     return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
@@ -49,7 +49,6 @@ def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tupl
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
-            hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
-            hint = f" any more: {_REPLACED[name]} took its place." if name in _REPLACED else hint
-            lines.append(f"{name} is not a setting{hint}")
+            hint = f"Did you mean {known[nearest[0]]}?" if nearest else "Correct its name, or remove it."
+            lines.append(f"{name} is not a setting. {_REPLACED.get(name, hint)}")
     return tuple(lines)

@@ -1,7 +1,6 @@
 """Parsers of addresses in settings. Each raises `ValueError`, whose message quotes no secret."""
 
 import base64
-import binascii
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import auth.core.addresses  # noqa: F401
 from auth.core.net.networks import is_loopback
 
 CONSOLE = "console"
+HTTP_URL = "must be a URL such as https://example.com/path, without a user or fragment"
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,8 +32,8 @@ class SmtpServer:
 
 def smtp_server(url: str) -> SmtpServer:
     problem = ValueError(
-        "must be a URL such as smtp://user:password@host:587, smtps://user:password@host:465, or console;"
-        " percent-encode special characters in the password"
+        "must be console, or a URL such as smtp://user:password@host:587 or smtps://user:password@host:465."
+        " Percent-encode special characters in the password: %40 for @, %2F for /"
     )
     try:
         parts = urlsplit(url)
@@ -47,7 +47,7 @@ def smtp_server(url: str) -> SmtpServer:
     starttls = options.pop("starttls", "offered" if is_loopback(parts.hostname) else "required")
     is_known = starttls in ("offered", "required", "never") and not options
     if not is_known or (parts.scheme == "smtps" and parts.query):
-        raise ValueError("must have no option except ?starttls=required, offered or never, for smtp://")
+        raise ValueError("must have no option except ?starttls=required, offered or never with smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if password and not user:
         raise ValueError("must have a user if it has a password")
@@ -78,7 +78,7 @@ def webhook_secret(text: str) -> str:
     encoded = text.removeprefix("whsec_")
     try:
         length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
-    except binascii.Error:
+    except ValueError:  # of text that is not ASCII, too
         length = 0
     if not 24 <= length <= 64:
         raise ValueError("must be whsec_ and 24 to 64 random bytes in base64")
@@ -86,10 +86,9 @@ def webhook_secret(text: str) -> str:
 
 
 def http_url(text: str) -> str:
-    problem = "must be an http or https URL without a user or fragment"
-    split_http_url(text, problem)
+    split_http_url(text, HTTP_URL)
     if not re.fullmatch(r"[!-~]+", text):
-        raise ValueError(problem)
+        raise ValueError(HTTP_URL)
     return text
 
 

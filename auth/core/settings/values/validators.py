@@ -27,6 +27,8 @@ Check = Callable[[str], object]
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
 )
+_PUBLIC_URL = "must be a URL such as https://example.com, without a user, query or fragment"
+_DOMAINS = "must be domains such as example.com, or the path of a file with a domain on each line"
 
 
 def validator(*checks: Callable) -> Callable[[object], None]:
@@ -43,8 +45,13 @@ def validator(*checks: Callable) -> Callable[[object], None]:
 
 
 def sentence(error: Exception) -> str:
+    """Return a text as a sentence, unless it ends with a line to paste."""
     text = str(error)
-    return f"{text[0].upper()}{text[1:]}."
+    return _capital(text) + ("" if ": chmod " in text else ".")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def matching(pattern: str, problem: str) -> Check:
@@ -59,17 +66,17 @@ origin = matching(
     r"\*|[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", "must be * or origins such as https://app.example.com"
 )
 rate_limit_storage = matching(
-    r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or redis://…"
+    r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or a URL such as redis://host:6379/0"
 )
 sms_provider = matching(
-    "none|console|twilio", "must be none, console or twilio. AUTH_HOOK_SEND_SMS took the place of webhook"
+    "none|console|twilio", "must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS"
 )
 country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
 audience = matching(
     rf"(?!{SECOND_STEP}\Z|[0-9a-fA-F-]{{36}}\Z).*",
-    f"must not be {SECOND_STEP}, or a UUID, as the ids of applications are",
+    f"is {SECOND_STEP} or a UUID, which only other tokens have. Use another name, such as authenticated",
 )
-twilio_id = matching(r"[A-Za-z0-9]+", "must be an id of letters and digits")
+twilio_id = matching(r"[A-Za-z0-9]+", "must be letters and digits, as Twilio shows it")
 
 
 def flag(env: Env, name: str, default: bool | None) -> bool | None:
@@ -99,21 +106,21 @@ def jwt_secret(value: str) -> None:
 
 def _random(value: str) -> None:
     """Refuse secrets that were typed, not generated. One of 10^10 generated secrets looks like this."""
-    remedy = "generate one, for example with openssl rand -hex 32"
+    remedy = "Generate one, for example with openssl rand -hex 32"
     if len(set(value)) < 8:
-        raise ValueError(f"must have at least 8 different characters: {remedy}")
+        raise ValueError(f"must have at least 8 different characters. {remedy}")
     # A repeated text equals itself when it is shifted by the length of the unit.
     if any(value.startswith(value[unit:]) for unit in range(1, len(value) // 2 + 1)):
-        raise ValueError(f"must not repeat itself: {remedy}")
+        raise ValueError(f"repeats itself. {remedy}")
     if _PLACEHOLDER.search(value):
-        raise ValueError(f"must not be a placeholder: {remedy}")
+        raise ValueError(f"is a placeholder. {remedy}")
 
 
 def backup_recipient(value: str) -> None:
     try:
         pyrage.x25519.Recipient.from_str(value)
     except pyrage.RecipientError:
-        raise ValueError("must be what latchkey backup-key prints, such as age1…") from None
+        raise ValueError("must be what latchkey backup-key prints, which begins with age1") from None
 
 
 def postgres_url(value: str) -> None:
@@ -125,13 +132,15 @@ def postgres_url(value: str) -> None:
     except psycopg2.ProgrammingError as error:  # its message quotes the password
         unknown = re.search(r'invalid URI query parameter: "(\w+)"', str(error))
         if unknown and "@" not in value.partition("?")[2]:
-            raise ValueError(f"must not have the parameter {unknown[1]}, which libpq does not know") from None
+            raise ValueError(
+                f"has the parameter {unknown[1]}, which libpq does not know. Remove it"
+            ) from None
         parts = {"host": "@"}
     # If the password has an @, a slash or a question mark, its end is taken for the host or the database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
     if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
         raise ValueError(
-            f"{example}; percent-encode special characters in the password: %40 for @, %2F for /"
+            f"{example}. Percent-encode special characters in the password: %40 for @, %2F for /"
         )
 
 
@@ -142,36 +151,34 @@ def https_url(value: str) -> None:
 
 
 def public_url(value: str) -> None:
-    problem = "must be an http or https URL without a user, query or fragment"
-    if urls.split_http_url(value, problem).query:
-        raise ValueError(problem)
+    if urls.split_http_url(value, _PUBLIC_URL).query:
+        raise ValueError(_PUBLIC_URL)
 
 
 def site_url(value: str) -> None:
     public_url(value)
-    _target(value, "must be an http or https URL without a user, query or fragment")
+    _target(value, _PUBLIC_URL)
 
 
 def site_login_url(value: str) -> None:
-    problem = "must be an http or https URL without a user or fragment"
-    urls.split_http_url(value, problem)
-    _target(value, problem)
+    urls.split_http_url(value, urls.HTTP_URL)
+    _target(value, urls.HTTP_URL)
 
 
 def _target(value: str, problem: str) -> None:
     if "*" in value:
-        raise ValueError(f"{problem}: it has a wildcard")
+        raise ValueError("has a wildcard. Remove it")
     try:
         redirects.parse_pattern(value)
     except redirects.InvalidUrl as error:
-        raise ValueError(f"{problem}: {error}") from None
+        raise ValueError(f"{error}. {_capital(problem)}") from None
 
 
 def redirect_pattern(value: str) -> None:
     try:
         redirects.parse_pattern(value)
     except redirects.InvalidUrl as error:
-        raise ValueError(f"must be URLs or patterns: {error}") from None
+        raise ValueError(f"{error}. Must be URLs or patterns such as https://app.example.com/**") from None
 
 
 def jwk_set(value: str) -> None:
@@ -181,15 +188,15 @@ def jwk_set(value: str) -> None:
         # The text of an OSError has the path, which may be a mistyped key.
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
-            "must be a JWK Set or array of ES256, EdDSA, RS256 or HS256 keys, or the path of a file with one"
-            f" ({reason})"
+            f"{reason}. Must be a JWK Set or array of ES256, EdDSA, RS256 or HS256 keys, or the path of a"
+            " file with one"
         ) from None
 
 
 def signing_jwk_set(value: str) -> None:
     jwk_set(value)
     if not signing_keys.can_sign(value):
-        raise ValueError("must be a JWK Set with a key that can sign, or AUTH_JWT_SECRET must be set")
+        raise ValueError("has no key that can sign. Add one, or set AUTH_JWT_SECRET")
 
 
 def address(value: str) -> None:
@@ -206,9 +213,7 @@ def bind(value: str) -> str:
         ip_address(host)
     except ValueError:
         if not re.fullmatch(r"[A-Za-z0-9.-]+", host):
-            raise ValueError(
-                "must be an address such as 127.0.0.1 or ::1; PORT is a setting of its own"
-            ) from None
+            raise ValueError("must be an address such as 127.0.0.1 or ::1. Set the port by PORT") from None
     return host
 
 
@@ -220,16 +225,14 @@ def domains(value: str) -> frozenset[str]:
             given = Path(value).read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
-            raise ValueError(
-                f"must be domains, or the path of a file with one in each line ({reason})"
-            ) from None
+            raise ValueError(f"{reason}. {_capital(_DOMAINS)}") from None
     named = [text for line in given if (text := line.partition("#")[0].strip())]
     try:
         found = frozenset(addresses.canonical_domain(domain) for domain in named)
     except addresses.InvalidAddress:
-        raise ValueError("must be domains such as example.com") from None
+        raise ValueError(_DOMAINS) from None
     if value.strip() and not found:
-        raise ValueError("must have a domain, such as example.com")
+        raise ValueError(_DOMAINS)
     return found
 
 
