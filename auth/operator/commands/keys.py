@@ -61,7 +61,7 @@ def list_command(as_json: bool) -> None:
         show(members | {"needed_by": needs, "place": place}, as_json, line)
 
 
-@command.command("public")
+@command.command("public", short_help="Print the keys that verify tokens.")
 @click.option(
     "--jwks", "as_set", is_flag=True, help="Print one JWK Set, for a program that reads it from a file."
 )
