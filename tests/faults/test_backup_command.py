@@ -364,7 +364,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("changes", "status", "reason"),
         [
-            ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}, 1, "DATABASE_URL: can't use the"),
+            (
+                {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"},
+                1,
+                "DATABASE_URL: The database cannot be used: ",
+            ),
             (
                 {"AUTH_SERVICE_ROLE_KEY": OTHER},
                 1,

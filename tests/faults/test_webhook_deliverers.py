@@ -249,8 +249,11 @@ class TestListening:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--forward", "ftp://127.0.0.1"], "'--forward': must be an http or https URL without a user or"),
-            (["--secret", "whsec_short"], "'--secret': must be whsec_ and 24 to 64 random bytes in base64"),
+            (
+                ["--forward", "ftp://127.0.0.1"],
+                "'--forward': Must be a URL such as https://example.com/path, ",
+            ),
+            (["--secret", "whsec_short"], "'--secret': Must be whsec_ and 24 to 64 random bytes in base64"),
             ([], "the service won't post to this machine."),
         ],
     )
@@ -266,5 +269,5 @@ class TestListening:
             hooks.register("https://192.0.1.1/")
         with command("webhooks", "listen") as running:
             assert running.process.wait(30) == 2
-            assert "url: must be one of at most 20 webhooks\n" in running.text()
+            assert "url: must be one of at most 20 webhooks.\n" in running.text()
         assert database.count("webhooks") == 20

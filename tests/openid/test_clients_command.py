@@ -181,5 +181,6 @@ class TestOthers:
     def test_unknown_client_exits_with_3(self, app, arguments):
         command, *options = arguments
         result = run_command(app, "clients", command, NO_ID, *options)
-        assert (result.exit_code, result.output) == (3, "Error: OAuth client not found\n")
+        remedy = "Find its ID by: latchkey clients list"
+        assert (result.exit_code, result.output) == (3, f"Error: OAuth client not found. {remedy}\n")
         assert run_command(app, "clients", command, "grafana", *options).exit_code == 2
