@@ -206,8 +206,8 @@ class TestTemplates:
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         assert self.refused(load, tmp_path) == (
-            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered: en/signup: UndefinedError: 'lnik' is"
-            " undefined. Correct it, or remove it."
+            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Mend it: en/signup: UndefinedError:"
+            " 'lnik' is undefined."
         )
         (tmp_path / "de.toml").write_text("[email.signup")
         assert "de.toml: Expected" in self.refused(load, tmp_path)

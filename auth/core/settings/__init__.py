@@ -256,10 +256,6 @@ class SettingsError(Exception):
     """One line for each invalid variable: what is wrong with it, unless that is plain, and what mends it."""
 
 
-_NOT_SET = "Environment variable not set."
-_NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
-
-
 def name_of(field: str) -> str:
     return field.upper() if field in _WITHOUT_PREFIX else f"AUTH_{field.upper()}"
 
@@ -309,7 +305,7 @@ def _problems(env: Env) -> dict[str, str]:
         env.seal()
     except EnvValidationError as error:
         messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
-        return {name: _NEEDED if _NOT_SET in texts else str(texts[0]) for name, texts in messages.items()}
+        return {name: mistakes.told(texts) for name, texts in messages.items()}
     return {}
 
 

@@ -19,6 +19,9 @@ _REPLACED = {
     "AUTH_SMS_WEBHOOK_URL": "Set AUTH_HOOK_SEND_SMS instead.",
     "AUTH_SMS_WEBHOOK_SECRET": "Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
 }
+# What environs says of a variable that a provider needs, and what we say.
+_NOT_SET = "Environment variable not set."
+_NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
 
@@ -38,6 +41,11 @@ def malformed_lines(path: Path) -> list[str]:
     # Comments have neither a name nor a value.
     malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
     return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
+
+
+def told(problems: Sequence[object]) -> str:
+    """Return what to tell of the problems with a setting."""
+    return _NEEDED if _NOT_SET in problems else str(problems[0])
 
 
 def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tuple[str, ...]:
