@@ -24,7 +24,7 @@ OF_SETTINGS = re.compile(r"auth/core/(settings/.*|tokens/claim_rules)\.py")
 OF_STARTS = re.compile(
     r"auth/(core/(settings|keys)|operator/processes)/.*|auth/delivery/senders/channels\.py|sql/pool\.py"
 )
-NAMED = re.compile(r"(([A-Z][A-Z_]+|AUTH_{}\w*|{}):|[A-Z][A-Z_]+ (is not|has)) .+")
+NAMED = re.compile(r"(([A-Z][A-Z_]+|AUTH_{}\w*|{}):|[A-Z][A-Z_]+ (is|has)) .+")
 # Where exceptions become failures of commands.
 OF_COMMANDS = re.compile(r"auth/(cli|operator)/.*|auth/\w+/command\.py")
 FAILURES = {"SettingsError", "ProgrammingError", "ClickException", "UsageError", "BadParameter"}

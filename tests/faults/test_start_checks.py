@@ -58,9 +58,10 @@ def test_start_reports_that_redis_does_not_respond(environment, state_dir, datab
 def test_start_warns_of_settings_for_tests_at_a_public_url(environment, state_dir, database):
     chosen = {"AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_SMTP_URL": "console"}
     lines = (
-        "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed.",
+        "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed."
+        " Set it to true.",
         "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links that"
-        " sign in, and not sent.",
+        " sign in, and not sent. Set it to a mail server.",
     )
     for base_url, count in ((None, 0), ("https://auth.example.com", 1)):
         public = {"AUTH_BASE_URL": base_url} if base_url else {}

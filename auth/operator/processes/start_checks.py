@@ -44,12 +44,12 @@ def _tests_in_public(settings: Settings) -> Iterator[str]:
     if not settings.rate_limits_enabled:
         yield (
             "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be"
-            " guessed."
+            " guessed. Set it to true."
         )
     if settings.smtp_url == "console":
         yield (
             "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links"
-            " that sign in, and not sent."
+            " that sign in, and not sent. Set it to a mail server."
         )
 
 
