@@ -169,12 +169,12 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         if from_version <= NEWEST:
             return []  # and the functions stay those of the newer release
         raise psycopg2.ProgrammingError(
-            f"it has version {version}, but this release knows {NEWEST} at most. Install the newer release"
-            " again, or restore a backup."
+            f"the schema has version {version}, but this release knows {NEWEST} at most. Install the newer"
+            " release again, or restore a backup."
         )
     if version < OLDEST:
         raise psycopg2.ProgrammingError(
-            f"it has version {version}. Upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first."
+            f"the schema has version {version}. Upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first."
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
     if steps or digest != _digest():

@@ -146,7 +146,8 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
         workers = both_workers_of(service)
         logo.unlink()
         service.process.send_signal(signal.SIGHUP)
-        problem = f"AUTH_BRAND_LOGO: {logo} cannot be read: No such file or directory. Correct the path"
+        problem = f"AUTH_BRAND_LOGO: {logo} cannot be read: No such file or directory."
+        problem += " Correct the path, or let this user read it."
         line = f"Not reloaded; the workers keep running: {problem}"
         wait_until(lambda: line in service.said())
         assert (workers_of(service), service.get("/health")[0]) == (workers, 200)

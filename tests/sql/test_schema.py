@@ -116,7 +116,7 @@ class TestFunctions:
 
 
 NEWER = schema.NEWEST + 1
-UPGRADE_FIRST = rf"\d+; upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first$"
+UPGRADE_FIRST = rf"\d+\. Upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first\.$"
 
 
 class TestMigrations:
@@ -162,7 +162,7 @@ class TestMigrations:
     @pytest.mark.parametrize(
         ("statement", "message"),
         [
-            (f"INSERT INTO schema_version (version) VALUES ({NEWER})", f"{NEWER}, this release"),
+            (f"INSERT INTO schema_version (version) VALUES ({NEWER})", f"{NEWER}, but this release knows"),
             (f"UPDATE schema_version SET version = {schema.OLDEST - 1}", UPGRADE_FIRST),
             # Of releases from before versions.
             ("DROP TABLE schema_version; CREATE TABLE latchkey_schema (digest text)", UPGRADE_FIRST),
