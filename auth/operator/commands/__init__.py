@@ -4,6 +4,10 @@ What only some commands need is imported in functions, which saves the others 0.
 """
 
 import importlib
+import os
+import sys
+from contextlib import suppress
+from typing import Any
 
 import click
 import psycopg2
@@ -12,7 +16,7 @@ import auth
 from auth import wings
 from auth.core.addresses import InvalidAddress
 from auth.core.keys import fingerprints
-from auth.core.settings import SettingsError, running
+from auth.core.settings import SettingsError, running, state
 from auth.core.settings.state import NotRunningError
 from auth.core.settings.values.validators import sentence
 from sql.pool import unusable
@@ -50,6 +54,17 @@ class _Commands(click.Group):
         except click.exceptions.NoSuchCommand as error:
             # click knows only the commands that have been imported.
             raise type(error)(error.command_name, possibilities=_NAMES, ctx=ctx) from None
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            place = error.filename or "The directory or the output of this command"
+            problem = state.unusable_place(place, error, "Change that, and run the command again.")
+            click.echo(f"Error: {problem}", err=True)
+            with suppress(OSError):  # Python would try to write the rest at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -1,6 +1,7 @@
 """What all commands have in common, and docs/commands.md."""
 
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -203,6 +204,24 @@ def test_failure_of_a_command_says_what_to_do(app, arguments, status, error):
     result = run_command(app, *arguments)
     assert (result.exit_code, result.stdout) == (status, "")
     assert result.stderr.endswith(f"Error: {error}\n")
+
+
+def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
+    (tmp_path / "gone").mkdir()
+    gone = f"cd {tmp_path}/gone && rmdir ../gone && exec {sys.executable} -m latchkey_auth doctor"
+    full = f"exec {sys.executable} -m latchkey_auth backup-key > /dev/full"
+    place = "Error: The directory or the output of this command cannot be used"
+    for script, reason in (
+        (gone, "No such file or directory. Change that, and run the command again."),
+        (full, "No space left on device. Free space on its disk."),
+    ):
+        environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines()[-1] == f"{place}: {reason}"
+        assert "Traceback" not in done.stderr
 
 
 def test_new_secret_of_a_hook_is_a_setting_and_verifies_requests(monkeypatch):
