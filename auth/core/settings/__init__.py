@@ -60,17 +60,17 @@ class Settings:
     service_role_jwt: bool = kinds.flag(False)
     jwt_keys: str = kinds.secret(kinds.text("", validators.jwk_set))
     jwt_secret: str | None = kinds.secret(kinds.text(None, validators.jwt_secret))
-    key_overlap: int = kinds.number(86_400, 60, 2_592_000, "seconds")
+    key_overlap: int = kinds.number(86_400, 60, 2_592_000, " of seconds")
     backup_recipients: tuple[str, ...] = kinds.list_of((), validators.backup_recipient)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text("authenticated", validators.audience)
     token_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ACCESS_TOKENS)
     id_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ID_TOKENS)
-    access_token_lifetime: int = kinds.number(3600, 30, 86_400, "seconds")
-    refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000, "seconds")
+    access_token_lifetime: int = kinds.number(3600, 30, 86_400, " of seconds")
+    refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000, " of seconds")
     refresh_token_rotation: bool = kinds.flag(True)
-    refresh_reuse_interval: int = kinds.number(60, 0, 3600, "seconds")
-    session_timebox: int | None = kinds.number_or_none(400 * 86_400, 60, 315_360_000, "seconds")
+    refresh_reuse_interval: int = kinds.number(60, 0, 3600, " of seconds")
+    session_timebox: int | None = kinds.number_or_none(400 * 86_400, 60, 315_360_000, " of seconds")
     sessions_per_user: int = kinds.number(100, 1, 10_000)
     disable_signup: bool = kinds.flag(False)
     signup_domains: frozenset[str] = kinds.domains()
@@ -162,8 +162,8 @@ class Settings:
     hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()
     hook_send_sms: str = kinds.secret_url(kinds.text("", hooks.url))
     hook_send_sms_secrets: tuple[str, ...] = kinds.hook_secrets()
-    audit_retention: int = kinds.number(400, 1, 36_500, "days")
-    unconfirmed_retention: int = kinds.number(30, 1, 36_500, "days")
+    audit_retention: int = kinds.number(400, 1, 36_500, " of days")
+    unconfirmed_retention: int = kinds.number(30, 1, 36_500, " of days")
     db_prepare: bool = kinds.flag(True)
     metrics_bind: str | None = kinds.text(None, validators.address)
     log_format: str = kinds.choice("", "", "text", "json")
@@ -173,10 +173,6 @@ class Settings:
     def is_local(self) -> bool:
         """Whether `base_url` is this machine, so that messages may be printed."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
-
-    def prints(self, sender: str | None) -> bool:
-        """Whether the messages of a channel with this sender are printed, for development."""
-        return sender == urls.CONSOLE or (sender is None and self.is_local)
 
     @functools.cached_property
     def message_totals(self) -> dict[str, RateLimitItem]:

@@ -98,7 +98,7 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
                 return None
             return "comes from user_metadata, which users write themselves. Use app_metadata"
     paths = [*_OF_USER, *(f"session.{member}" for member in _OF_SESSION * rules.has_session)]
-    return f"has another path than these. Use {', '.join(paths)}, or one below app_metadata"
+    return f"has an unknown path. Use {', '.join(paths)}, or one below app_metadata"
 
 
 def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ def senders(
     }
     found: dict[str, Sender] = {}
     for channel, (service, sender) in chosen.items():
-        if settings.prints(service):
+        if service == urls.CONSOLE or (service is None and settings.is_local):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)

@@ -154,7 +154,8 @@ def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "quer
 def _log_unsent(address: str, reason: str) -> None:
     settings = latchkey.settings
     _not_sent.count(reason=reason)
-    if settings.prints(settings.smtp_url if addresses.is_email(address) else settings.sms_provider):
+    sender = settings.smtp_url if addresses.is_email(address) else settings.sms_provider
+    if sender == "console" or (sender is None and settings.is_local):
         print(f"To {address}: {reason}", flush=True)  # where the message would have been
     if settings.dev_inbox:
         dev_inbox.keep_unsent(latchkey.db, latchkey.sealer, str(uuid.uuid4()), address, reason)

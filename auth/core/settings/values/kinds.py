@@ -101,7 +101,7 @@ def path(default: str | None) -> Path:
 
 
 def number(default: int | None, least: int, most: int, unit: str = "") -> int:
-    problem = f"Must be {_whole(unit)} from {least} to {most}."
+    problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
     return setting(lambda env, name: cast(int, env.int(name, default, **options)))
@@ -113,10 +113,6 @@ def parsed(parse: Callable[[str], T], default: str = "") -> T:
     return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
 
 
-def _whole(unit: str) -> str:
-    return f"a whole number of {unit}" if unit else "a whole number"
-
-
 def number_or_none(default: int, least: int, most: int, unit: str) -> int | None:
     """Declare a number that `none`, or 0, turns off."""
 
@@ -124,7 +120,7 @@ def number_or_none(default: int, least: int, most: int, unit: str) -> int | None
         if given in _NONE:
             return None
         if not (given.isdecimal() and least <= int(given) <= most):
-            raise ValueError(f"must be {_whole(unit)} from {least} to {most}, or none")
+            raise ValueError(f"must be a whole number{unit} from {least} to {most}, or none")
         return int(given)
 
     return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))

@@ -196,7 +196,9 @@ def jwk_set(value: str) -> None:
 def signing_jwk_set(value: str) -> None:
     jwk_set(value)
     if not signing_keys.can_sign(value):
-        raise ValueError("has no key that can sign. Add one, or set AUTH_JWT_SECRET")
+        raise ValueError(
+            "has no key that can sign. Must be a JWK Set with one, or AUTH_JWT_SECRET must be set"
+        )
 
 
 def address(value: str) -> None:
