@@ -54,10 +54,6 @@ NO_MAIL = "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emai
 NO_MAIL += " Set it to a mail server."
 NO_SMS = "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
 NO_SMS += " Set it to a provider, or to none."
-NO_LIMITS = (
-    "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed."
-)
-NO_LIMITS += " Set it to true."
 DELIVERING = "Delivering. Press Ctrl-C to stop."
 
 
@@ -102,9 +98,9 @@ class TestDeliverCommand:
     @pytest.mark.parametrize(
         ("changes", "warnings"),
         [
-            ({}, [NO_MAIL, NO_SMS, NO_LIMITS]),
-            ({"AUTH_PHONE_ENABLED": "false"}, [NO_MAIL, NO_LIMITS]),
-            ({"AUTH_SMS_PROVIDER": "none", "AUTH_RATE_LIMITS_ENABLED": "true"}, [NO_MAIL]),
+            ({}, [NO_MAIL, NO_SMS]),
+            ({"AUTH_PHONE_ENABLED": "false"}, [NO_MAIL]),
+            ({"AUTH_SMS_PROVIDER": "none"}, [NO_MAIL]),
         ],
     )
     def test_deliver_warns_about_channels_without_sender(self, command, changes, warnings):

@@ -51,6 +51,7 @@ def test_start_reports_that_redis_does_not_respond(environment, state_dir, datab
     with Service(state_dir, **settings) as service:
         assert service.get("/health")[0] == 200
     line = "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
+    line += " Start it, or correct the URL."
     assert service.said().count(line) == count
     assert "topsecret" not in service.text()
 

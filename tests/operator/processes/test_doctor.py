@@ -137,7 +137,7 @@ class TestCommand:
         done = run_with_settings(environment | {setting: value}, "doctor", "--json")
         first = json.loads(done.stdout.splitlines()[0])
         assert (done.exit_code, first["check"], first["status"]) == (3, "settings", "failed")
-        assert first["setting"].startswith(f"{setting}=")
+        assert first["setting"] == f"Correct it as docs/settings.md says, or unset it: {setting}=…"
 
 
 # A check, the settings that make it fail, and how the setting to write begins.
