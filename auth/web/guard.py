@@ -219,11 +219,9 @@ def _log_refused_key(error: ApiError) -> None:
 def _refusal_of_token(token: str) -> ApiError:
     if _is_of_client(token) or _key_caller(token):
         return ApiError("insufficient_scope")
-    if token.startswith("lk_"):
-        return ApiError("api_key.bad_jwt")
     # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
     if _BEARER.fullmatch(_single_header("Authorization")):
-        return ApiError("bad_jwt")
+        return ApiError("api_key.bad_jwt" if token.startswith("lk_") else "bad_jwt")
     return ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
 
 

@@ -438,7 +438,7 @@ class TestRateLimitHeaders:
 
 
 LIMIT = ("LOGIN", "a rate limit such as 30 per 5 minutes")
-STORAGE = ("STORAGE", "postgresql, memory:// or redis://…")
+STORAGE = ("STORAGE", "postgresql, memory:// or a URL such as redis://host:6379/0")
 
 
 class TestLimitSettings:
