@@ -61,17 +61,19 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
                 check(name, text, path, must_sign=must_sign)
             else:
                 problems.append(f"{path}: Is empty. {_RESTORE}")
-        except OSError as error:
-            problems.append(f"{path}: Cannot be read: {error.strerror}. Let the user of the service read it.")
-        except UnicodeDecodeError:
-            problems.append(f"{path}: Is not text. {_RESTORE}")
-        except ValueError as error:
-            problem = validators.sentence(error)
-            problems.append(
-                f"{path}: {problem} {_RESTORE}" if problem.endswith(".") else f"{path}: {problem}"
-            )
+        except (OSError, ValueError) as error:
+            problems.append(f"{path}: {_problem(error)}")
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
     return found, problems
+
+
+def _problem(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return f"Cannot be read: {error.strerror}. Let the user of the service read it."
+    if isinstance(error, UnicodeDecodeError):
+        return f"Is not text. {_RESTORE}"
+    problem = validators.sentence(error)
+    return f"{problem} {_RESTORE}" if problem.endswith(".") else problem
 
 
 def is_jwk_set(value: str) -> bool:
