@@ -1,5 +1,6 @@
 """docs/api-keys.md: its program works, and its check decides as the page says."""
 
+import json
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.server import served
 
 PAGE = (CHECKOUT / "docs/api-keys.md").read_text()
 PROGRAM, CHECK = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-(BODY,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BODY, ANSWER = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 (LEAKED,) = re.findall(r"search for `(.+?)`", PAGE)
 
 
@@ -21,7 +22,9 @@ def app(make_app):
 
 def test_program_of_the_page_acts_for_the_user(app, alice, monkeypatch, database):
     session = alice.open_session(app.test_client())
-    key = session.post(ROUTE, data=BODY, content_type="application/json").json["key"]
+    created = session.post(ROUTE, data=BODY, content_type="application/json").json
+    assert list(created) == list(json.loads(ANSWER))
+    key = created["key"]
     assert re.fullmatch(LEAKED, key)
     with served(app) as server:
         monkeypatch.setenv("LATCHKEY_URL", f"http://127.0.0.1:{server.port}")

@@ -58,8 +58,8 @@ def test_truncated_or_changed_file_is_refused(encrypted, at):
     ("key", "error", "reason"),
     [
         (OTHER_IDENTITY, age.CannotDecrypt, "No matching keys"),
-        (PASSPHRASE, age.UnusableKey, "no complete AGE-SECRET-KEY-1"),
-        (IDENTITY.strip()[:-1], age.UnusableKey, "no complete AGE-SECRET-KEY-1"),
+        (PASSPHRASE, age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
+        (IDENTITY.strip()[:-1], age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
     ],
 )
 def test_file_is_not_decrypted_with_another_key(encrypted, key, error, reason):
