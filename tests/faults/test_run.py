@@ -158,9 +158,10 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
 
 
 # Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, and nohup closes
-# what is: descriptor 8 stands for the shell that would keep the terminal open.
+# what is: descriptor 8 stands for the shell that would keep the terminal open. The tests may run by nohup.
 IN_TERMINAL = """
-import os, pty, sys
+import os, pty, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.dup2(2, 9)
 pty.spawn(["sh", "-c", 'exec "$@" >&9 2>&9 8<>/dev/tty', *sys.argv])
 """

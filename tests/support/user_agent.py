@@ -137,7 +137,9 @@ class UserAgent:
             status, headers, text = self._request(method, url, body, initiator, trail, _sends_origin(source))
             target = headers.get("Location")
             if status not in (301, 302, 303, 307, 308) or not target:
-                self.page = Page(url, status, headers, text.replace("<wbr>", ""), trail)
+                # An address is found as a whole, wherever the page may break it.
+                text = re.sub(r'<wbr>|<span class="whole">(.*?)</span>', r"\1", text)
+                self.page = Page(url, status, headers, text, trail)
                 return self._refreshed(stop)
             if status == 303 or (status in (301, 302) and method == "POST"):
                 method, body = "GET", None
