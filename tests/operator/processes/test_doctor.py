@@ -37,7 +37,7 @@ from tests.support.dns_server import DnsServer
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
 from tests.support.openid import insert_client
-from tests.support.processes import CHECKOUT, free_port
+from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.reverse_proxy import ReverseProxy
 from tests.support.smtp_server import (
     ENCODED_PASSWORD,
@@ -619,15 +619,16 @@ class TestLocks:
             database.run(found.setting.partition(": ")[2])
         assert {result.status for result in examine(healthy)} == {"ok", "skipped"}
 
-    def test_session_at_the_head_of_the_queue_is_named(self, look, database_url):
+    def test_session_at_the_head_of_the_queue_is_named(self, look, database_url, database):
         with (
-            closing(psycopg2.connect(database_url, application_name="forgotten")) as holder,
+            ThreadPoolExecutor(1) as thread,  # ends last: its statement waits while the holder is open
             closing(psycopg2.connect(database_url, application_name="migration")) as waiter,
-            ThreadPoolExecutor(1) as thread,
+            closing(psycopg2.connect(database_url, application_name="forgotten")) as holder,
         ):
             holder.cursor().execute("SELECT FROM users")
             change = "ALTER TABLE users ALTER COLUMN role DROP DEFAULT"
             waiting = thread.submit(waiter.cursor().execute, change)
+            wait_until(lambda: database.run("SELECT FROM pg_locks WHERE NOT granted"))
             pid = holder.info.backend_pid
             assert look("locks").endswith(f": SELECT pg_terminate_backend({pid})")
             holder.rollback()
