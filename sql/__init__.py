@@ -206,7 +206,6 @@ class Database(Runner):
         }
         self.pool = Pool(url, size, has_timeouts, last)
         self._lend = self.pool.connection
-        self.statements_run = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -237,7 +236,6 @@ class Database(Runner):
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> NamedTupleCursor:
         """Execute a statement. If it is outdated, prepare it again once."""
-        self.statements_run += 1
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         if "origin" in self._statements[name].parameters:
             parameters = {**parameters, "origin": self._origin()}

@@ -13,6 +13,7 @@ from auth.web.declarations import Refusal
 from sql import schema
 from tests.support.answers import A_UUID, assert_error
 from tests.support.audit import FIREFOX, clear_history
+from tests.support.checked_rows import statements_run
 from tests.support.links import follow, send, type_in
 from tests.support.server import at_once
 from tests.support.services import HOME, at
@@ -152,9 +153,9 @@ class TestRefusal:
         ]
 
     def test_refresh_of_ended_session_is_recorded_but_no_forged_token(self, client, parts, quiet, database):
-        before = parts.db.statements_run
+        before = statements_run()
         assert refresh(client, "a" * 56).status_code == 400
-        assert (parts.db.statements_run - before, refusals(database)) == (0, [])
+        assert (statements_run() - before, refusals(database)) == (0, [])
         session = quiet.sign_in()
         session.post("/logout")
         session.refresh()

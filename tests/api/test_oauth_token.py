@@ -9,6 +9,7 @@ from authlib.oidc.core.util import create_half_hash
 
 from tests.support.answers import A_REFRESH_TOKEN, A_UUID, AN_ACCESS_TOKEN, assert_error, assert_ok
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.factors import set_up
 from tests.support.links import VERIFIER
 from tests.support.openid import (
@@ -283,7 +284,7 @@ class TestClientAuthentication:
         assert_refused(refused, "invalid_client", 401, UNKNOWN)
 
     def test_unknown_client_and_wrong_secret_are_answered_alike(self, app, client, parts, app_client, redeem):
-        before, answers, statements = parts.db.statements_run, [], []
+        before, answers, statements = statements_run(), [], []
         ids = (app_client.id, "00000000-0000-4000-8000-000000000000")
         for number, id in enumerate((*ids, *ids)):
             wrong = Client(id, "wrong", "client_secret_basic" if number < 2 else "client_secret_post")
@@ -292,8 +293,8 @@ class TestClientAuthentication:
             assert answer.headers.get("WWW-Authenticate") == ("Basic" if number < 2 else None)
             assert answer.json["error_code"] == "invalid_credentials"
             answers.append(answer.json)
-            statements.append(parts.db.statements_run - before)
-            before = parts.db.statements_run
+            statements.append(statements_run() - before)
+            before = statements_run()
         assert answers == answers[:1] * 4
         assert statements == statements[:1] * 4
 

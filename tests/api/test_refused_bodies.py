@@ -11,6 +11,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.api_keys import ROUTE as API_KEYS
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.links import PHONE, VERIFIER
 from tests.support.users import ALICE, DAVE, PASSWORD
 
@@ -193,8 +194,7 @@ def test_invalid_description_of_a_user_is_400(client, path, email, body, details
 
 
 def test_invalid_sign_up_does_not_reach_the_database(client):
-    database = client.application.extensions["latchkey"].db
-    before = database.statements_run
+    before = statements_run()
     for body, _ in REFUSED["/signup"]:
         client.post("/signup", json=body)
-    assert database.statements_run == before
+    assert statements_run() == before

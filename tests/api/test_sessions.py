@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok, page_of
+from tests.support.checked_rows import statements_run
 from tests.support.users import PASSWORD
 
 NOT_FOUND = (404, "not_found", "Session not found")
@@ -19,9 +20,9 @@ class TestList:
     def test_list_contains_sessions_of_the_caller_newest_first_and_no_tokens(self, alice, bob, parts):
         bob.sign_in()
         laptop, phone = alice.sign_in(), alice.sign_in()
-        before = parts.db.statements_run
+        before = statements_run()
         response = laptop.get("/sessions")
-        assert parts.db.statements_run == before + 1
+        assert statements_run() == before + 1
         assert laptop.id == A_UUID
         listed = [entry(phone, False), entry(laptop, True)]
         assert_ok(response, {"data": listed, "pagination": page_of(1, 20, 2, 1)})

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import assert_ok
+from tests.support.checked_rows import statements_run
 
 NO_CHARACTERS = dict.fromkeys(["lowercase", "uppercase", "numbers", "symbols"], False)
 DEFAULTS = {
@@ -60,8 +61,8 @@ def test_response_shows_changed_settings(make_app, name, value, field, expected)
 
 
 def test_response_contains_no_secret_and_needs_no_database(client, parts):
-    before = parts.db.statements_run
+    before = statements_run()
     text = client.get("/settings").text
     for secret in (*parts.settings.service_role_key, *parts.settings.secret_key, parts.settings.database_url):
         assert secret not in text
-    assert parts.db.statements_run == before
+    assert statements_run() == before

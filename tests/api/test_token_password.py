@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.links import PHONE
 from tests.support.server import at_once, until_served
 from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, refresh, session_of, sign_in
@@ -38,9 +39,9 @@ def dave(client, service_role):
 
 class TestSignIn:
     def test_sign_in_returns_tokens_and_the_user_in_two_statements(self, alice, parts, hashes, database):
-        before = parts.db.statements_run, hashes.count
+        before = statements_run(), hashes.count
         response = alice.try_to_sign_in()
-        assert (parts.db.statements_run - before[0], hashes.count - before[1]) == (2, 1)
+        assert (statements_run() - before[0], hashes.count - before[1]) == (2, 1)
         assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
         session = session_of(alice.client, response)
         assert response.json["expires_at"] == session.claims["iat"] + 3600 == session.claims["exp"]
@@ -84,9 +85,9 @@ def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, dat
     }
     rows, work, answers = database.everything(), {}, []
     for name, body in attempts.items():
-        statements, before = parts.db.statements_run, hashes.count
+        statements, before = statements_run(), hashes.count
         answers.append(client.post(path, json=body))
-        work[name] = (parts.db.statements_run - statements, hashes.count - before)
+        work[name] = (statements_run() - statements, hashes.count - before)
         assert_invalid_credentials(answers[-1])
     assert work == dict.fromkeys(attempts, (3, 1))
     assert len({(answer.data, *sorted(answer.headers.keys())) for answer in answers}) == 1

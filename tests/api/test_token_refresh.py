@@ -10,6 +10,7 @@ import sql
 from auth.delivery import janitor
 from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.server import at_once
 from tests.support.users import refresh, sign_up_anonymously
 
@@ -286,10 +287,10 @@ class TestRefusals:
         assert database.everything() == before
 
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
-        before = parts.db.statements_run
+        before = statements_run()
         for token in ("", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56, session.access_token):
             assert_error(refresh(client, token), *UNKNOWN)
-        assert parts.db.statements_run == before
+        assert statements_run() == before
 
 
 class TestConcurrency:

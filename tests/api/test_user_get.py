@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.users import PASSWORD, session_of, sign_in
 
 MALFORMED = {
@@ -15,9 +16,9 @@ MALFORMED = {
 def test_response_is_the_whole_user_object_of_the_token_and_costs_one_statement(alice, bob, parts):
     for person in (alice, bob):
         session = person.sign_in()
-        before = parts.db.statements_run
+        before = statements_run()
         response = session.get("/user")
-        assert parts.db.statements_run == before + 1
+        assert statements_run() == before + 1
         assert_ok(response, user(person.email, id=person.id, last_sign_in_at=A_TIMESTAMP))
         (only,) = response.json["identities"]
         assert only["user_id"] == only["identity_data"]["sub"] == person.id

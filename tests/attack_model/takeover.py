@@ -13,11 +13,11 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from auth.web.context import EXTENSION
 from tests.attack_model.actors import Actor, Device, Environment
 from tests.attack_model.doors import Credential, Doors
 from tests.attack_model.invariants import INVARIANTS, assert_opens_all
 from tests.attack_model.model import NOTICES
+from tests.support.checked_rows import statements_run
 from tests.support.links import hand_in, type_in
 from tests.support.openid import make_client
 from tests.support.services import ELSEWHERE, HOME
@@ -500,13 +500,12 @@ class Takeover(RuleBasedStateMachine):
 
     def _ask(self, kind: str, email: str) -> tuple[int, str, int]:
         """Send a stranger's request from a new network; return status, body and the number of statements."""
-        db = self.applications[self.required].extensions[EXTENSION].db
-        before = db.statements_run
+        before = statements_run()
         response = Device(self._client, self._network()).post(
             f"/{kind}", json={"email": email} | _ASKED[kind]
         )
         body = _VARYING.sub("…", json.dumps(response.json).replace(email, "…"))
-        return response.status_code, body, db.statements_run - before
+        return response.status_code, body, statements_run() - before
 
     # What holds.
 

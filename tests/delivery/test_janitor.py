@@ -10,6 +10,7 @@ from auth.core.settings.constants import PROMISED
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import DAY
+from tests.support.checked_rows import statements_run
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.openid import allow, insert_public_client
@@ -92,10 +93,10 @@ class TestCleaning:
         count = janitor.BATCH * 2 + 1
         numbers = f"generate_series(1, {count}) AS number"
         database.run(f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM {numbers}")
-        before = parts.db.statements_run
+        before = statements_run()
         assert janitor.clean(parts.db) == count
         # Two full batches and a rest, each in its own transaction.
-        assert parts.db.statements_run - before == 2 * (len(REMOVALS) + 2)
+        assert statements_run() - before == 2 * (len(REMOVALS) + 2)
 
     @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
     def test_batch_has_the_same_size_with_every_join_plan(self, database, database_url, join):

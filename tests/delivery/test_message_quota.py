@@ -7,6 +7,7 @@ its owner from a link.
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.checked_rows import statements_run
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, hand_in, later, type_in
 from tests.support.server import at_once
 from tests.support.users import DAVE, NEW_EMAIL, PASSWORD, session_of
@@ -316,9 +317,9 @@ class TestTotals:
         costs = set()
         for phone in (PHONE, OTHER_PHONE):
             set_counts(database, **counts)
-            before = parts.db.statements_run
+            before = statements_run()
             ask(client, phone, path="/otp", create_user=False)
-            costs.add(parts.db.statements_run - before)
+            costs.add(statements_run() - before)
             database.run("DELETE FROM failure_counts")
         assert len(costs) == 1
 

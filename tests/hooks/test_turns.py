@@ -11,6 +11,7 @@ from auth.hooks import turns
 from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
+from tests.support.checked_rows import statements_run
 from tests.support.http_target import HttpTarget
 from tests.support.users import refresh, session_of
 
@@ -128,10 +129,9 @@ def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice,
 def test_refresh_is_two_statements_with_a_hook(make_app, settings, alice, hook):
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
-    db = app.extensions[EXTENSION].db
-    before = db.statements_run
+    before = statements_run()
     assert refresh(app.test_client(), session.refresh_token).status_code == 200
-    assert db.statements_run - before == 2
+    assert statements_run() - before == 2
 
 
 def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, settings, alice, bob, hook):

@@ -9,6 +9,7 @@ import pytest
 from auth.web.forms import SESSION
 from tests.support import factors
 from tests.support.answers import assert_ok
+from tests.support.checked_rows import statements_run
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
@@ -376,11 +377,11 @@ class TestStrangers:
         mallory.visit("/sign-in")
         told: list[tuple[Any, ...]] = []
         for address in (email, NOBODY):
-            before = parts.db.statements_run
-            told.append((is_used(mallory, page, address), parts.db.statements_run - before))
-            before, asked = parts.db.statements_run, mallory.page
+            before = statements_run()
+            told.append((is_used(mallory, page, address), statements_run() - before))
+            before, asked = statements_run(), mallory.page
             told[-1] += (mallory.type_code(page, address, "000000").status,)
-            told[-1] += (parts.db.statements_run - before,)
+            told[-1] += (statements_run() - before,)
             mallory.page = asked
         assert told[0] == told[1]
         assert told[0][0] is False

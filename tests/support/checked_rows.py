@@ -1,11 +1,20 @@
-"""Fails a test in which a statement returns None in a column that its header does not mark with `?`."""
+"""Counts statements, and fails a test in which one returns None in a column that its header does not mark with `?`."""
 
 import re
+import threading
+from collections import Counter
 from typing import Any
 
 from psycopg2.extras import NamedTupleCursor
 
 import sql
+
+_run: Counter[str] = Counter()
+
+
+def statements_run(thread: str | None = None) -> int:
+    """Return how many statements this thread, or those of a name, have run: what another one does is not a request's cost."""
+    return _run[thread or threading.current_thread().name]
 
 
 class UnmarkedNone(AssertionError):
@@ -13,7 +22,11 @@ class UnmarkedNone(AssertionError):
 
 
 class CheckedCursor(NamedTupleCursor):
-    """The cursor of a prepared statement; looks for None in its rows."""
+    """The cursor of a statement; counts it, and looks for None in its rows."""
+
+    def execute(self, query: Any, vars: Any = None) -> None:
+        _run[threading.current_thread().name] += 1
+        super().execute(query, vars)
 
     def fetchone(self) -> Any:
         return self._checked(super().fetchone())

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import assert_error
+from tests.support.checked_rows import statements_run
 from tests.support.links import (
     ACCEPTING,
     CHALLENGE,
@@ -81,10 +82,10 @@ class TestEachPurpose:
         seen = set()
         for type, code in guesses:
             database.run("DELETE FROM failure_counts")
-            before = parts.db.statements_run
+            before = statements_run()
             response = type_in(client, type, message.to, code)
             assert_error(response, 403, "otp_expired")
-            cost = parts.db.statements_run - before
+            cost = statements_run() - before
             counted = database.all(
                 "SELECT kind, network, seconds, count FROM failure_counts ORDER BY 1, 2, 3"
             )

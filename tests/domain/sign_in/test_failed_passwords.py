@@ -6,6 +6,7 @@ import pytest
 
 from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.checked_rows import statements_run
 from tests.support.full_queue import full_queue
 from tests.support.links import OTHER_PHONE, PHONE
 from tests.support.server import at_once
@@ -88,16 +89,15 @@ class TestByAddressAndNetwork:
         client = limited()
         body = {"email": "nopassword@example.com", "email_confirm": True}
         client.post("/admin/users", json=body, headers=service_role)
-        statements = client.application.extensions[EXTENSION].db
         # The first log-in of an application prepares statements.
         log_in(client, "somebody@example.com", WRONG_PASSWORD)
         seen: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
         for email, answers in seen.items():
             for _ in range(12):
-                run, hashed = statements.statements_run, hashes.count
+                run, hashed = statements_run(), hashes.count
                 answer = log_in(client, email, WRONG_PASSWORD)
                 headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
-                cost = statements.statements_run - run, hashes.count - hashed
+                cost = statements_run() - run, hashes.count - hashed
                 answers.append((answer.status_code, answer.data, headers, cost))
         known, *others = seen.values()
         assert others == [known, known]
@@ -165,15 +165,14 @@ class TestByUser:
 
     def test_phone_of_a_locked_user_looks_like_an_unknown_one(self, limited, phil, hashes, database):
         client = limited()
-        statements = client.application.extensions[EXTENSION].db
         fail(client, phil, 11)
         pass_time(database, 100)
         seen = []
         for phone in (PHONE, OTHER_PHONE):
-            run, hashed = statements.statements_run, hashes.count
+            run, hashed = statements_run(), hashes.count
             response = self.by_phone(client, PASSWORD, phone)
             assert_invalid(response)
-            cost = statements.statements_run - run, hashes.count - hashed
+            cost = statements_run() - run, hashes.count - hashed
             headers = [response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")]
             seen.append((headers, cost))
         assert seen[0] == seen[1]
