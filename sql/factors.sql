@@ -112,7 +112,7 @@ UPDATE factors AS f
   FROM factors AS old
  WHERE f.id = :id AND f.user_id = :user_id AND f.factor_type <> 'passkey' AND f.verified_at IS NOT NULL
    AND old.id = f.id
-RETURNING f.factor_type, f.friendly_name, old.friendly_name AS old_name;
+RETURNING f.factor_type, f.friendly_name, old.friendly_name AS old_name, factor_object(f)::text AS object;
 
 -- name: list_factors_by_id(user_id uuid, ids text[]) -> rows
 SELECT id, user_id, factor_type, friendly_name

@@ -672,6 +672,7 @@ class RenameFactor(NamedTuple):
     factor_type: str
     friendly_name: str
     old_name: str
+    object: str
 
 def rename_factor(on: Runner, /, *, id: str | None, user_id: str | None, friendly_name: str | None) -> RenameFactor | None: ...
 

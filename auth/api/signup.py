@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from auth.domain.account.sign_up import sign_up, sign_up_anonymously
 from auth.domain.sessions.token_response import Session, tokens
 from auth.domain.sign_in.passwords import queued
-from auth.web import audited, counted, schemas, takes_metadata
+from auth.web import audited, counted, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -63,9 +63,13 @@ def _sign_up() -> Response:
     made = sign_up(read_body(schemas.Signup()))
     if isinstance(made, Session):
         return _signed_in(made)
-    return JsonResponse(json.dumps(json.loads(made.user_object) | _SHOWN), 201)
+    return _created(json.loads(made.user_object) | _SHOWN)
 
 
 def _signed_in(session: Session) -> Response:
     user = json.loads(session.row.user_object)
-    return JsonResponse(json.dumps(user | _SHOWN | tokens(session) | {"user": user}), 201)
+    return _created(user | _SHOWN | tokens(session) | {"user": user})
+
+
+def _created(body: dict[str, Any]) -> Response:
+    return JsonResponse(json.dumps(body), 200 if g.in_dialect else 201)

@@ -34,11 +34,11 @@ def token() -> ResponseReturnValue:
     if len(names) != 1:
         problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
-    grant = GRANTS.get(names[0]) or latchkey.lists.grants.get(names[0])
-    if grant is None:
-        details = "grant_type: must be password, refresh_token, pkce or id_token"
-        raise ApiError("unsupported_grant_type", details)
-    return answered_by(grant)
+    grants = {**GRANTS, **latchkey.lists.grants}
+    if names[0] not in grants:
+        offered = ", ".join(name for name, grant in grants.items() if grant is not _refuse_web3)
+        raise ApiError("unsupported_grant_type", f"grant_type: must be one of {offered}")
+    return answered_by(grants[names[0]])
 
 
 @blueprint.post("/login-admin")

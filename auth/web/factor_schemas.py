@@ -6,7 +6,7 @@ from marshmallow import ValidationError, validates_schema
 from marshmallow.fields import Nested
 
 from auth.web import fields
-from auth.web.schemas import Input, Reauthentication
+from auth.web.schemas import AdminInput, Input, Reauthentication
 
 
 class FactorEnrolment(Reauthentication):
@@ -49,6 +49,7 @@ RecoveryCode = Input.of(code=fields.ShortText(required=True))
 PasskeyResponse = Input.of(
     challenge_id=fields.Uuid(required=True), credential=fields.Credential(required=True)
 )
+FactorChange = AdminInput.of(friendly_name=fields.FriendlyName(required=True))
 PasskeyChange = Input.of(friendly_name=fields.FriendlyName(required=True))
 
 

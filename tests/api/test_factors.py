@@ -263,13 +263,19 @@ class TestRemoving:
         assert factors_of(session)
 
 
-def test_service_role_lists_and_removes_factors(alice, bob, client, service_role):
+def test_service_role_lists_renames_and_removes_factors(alice, bob, client, service_role):
     app, session = set_up(alice.open_session(), "Phone")
     path = f"/admin/users/{alice.id}/factors"
     assert_ok(client.get(path, headers=service_role), session.user["factors"])
     assert_error(session.get(path), 403, "insufficient_permissions")
+    renamed = client.put(f"{path}/{app.id}", json={"friendly_name": "Work"}, headers=service_role)
+    (factor,) = session.user["factors"]
+    assert_ok(renamed, factor | {"friendly_name": "Work", "updated_at": A_TIMESTAMP})
+    assert_error(session.put(f"{path}/{app.id}", json={}), 403, "insufficient_permissions")
     assert_ok(client.delete(f"{path}/{app.id}", headers=service_role), {"id": app.id})
     assert_error(client.delete(f"{path}/{app.id}", headers=service_role), *GONE)
+    gone = client.put(f"{path}/{app.id}", json={"friendly_name": "Work"}, headers=service_role)
+    assert_error(gone, *GONE)
     assert factors_of(session) is None
     unknown = f"/admin/users/{'0' * 8}-0000-0000-0000-{'0' * 12}/factors"
     assert_error(client.get(unknown, headers=service_role), 404, "user_not_found")

@@ -188,7 +188,7 @@ class TestUsersWhoMayNotSignIn:
 class TestRefusals:
     UNSUPPORTED = (
         "unsupported_grant_type",
-        "grant_type: must be password, refresh_token, pkce or id_token",
+        "grant_type: must be one of password, refresh_token, pkce, id_token",
     )
     NO_ADDRESS = "email: give either an email or a phone"
 

@@ -87,9 +87,9 @@ def _codes(act: Callable[[Session, str], Any]) -> Prepare:
 CODES = "/factors/recovery-codes"
 
 
-def _any(session: Session, method: str, path: str) -> Any:
+def _any(session: Session, method: str, path: str, **options: Any) -> Any:
     """Request something about a user as an administrator."""
-    return session.client.open(f"/admin/users/{session.user['id']}/{path}", method, headers=ADMIN)
+    return session.client.open(f"/admin/users/{session.user['id']}/{path}", method, headers=ADMIN, **options)
 
 
 REQUESTS: dict[str, Prepare] = {
@@ -112,6 +112,9 @@ REQUESTS: dict[str, Prepare] = {
     "verify_factor": _app(lambda session, app, body: session.post(f"/factors/{app.id}/verify", json=body)),
     "delete_factor": _raised(lambda session, app: session.delete(f"/factors/{app.id}")),
     "list_any_factors": _raised(lambda session, _app: _any(session, "GET", "factors")),
+    "rename_any_factor": _raised(
+        lambda session, app: _any(session, "PUT", f"factors/{app.id}", json={"friendly_name": "Phone"})
+    ),
     "delete_any_factor": _raised(lambda session, app: _any(session, "DELETE", f"factors/{app.id}")),
     "create_recovery_codes": _raised(lambda session, _app: session.post("/recovery_codes")),
     "get_recovery_codes": _raised(lambda session, _app: session.get("/recovery_codes")),

@@ -64,6 +64,9 @@ class AllowList:
         as_routed = parts._replace(path=re.sub("//+", "/", unquote(parts.path)))
         if any(redirect.allows(as_routed) for redirect in self._own_redirects):
             return self.site_url
+        # supabase-js adds an id of its own flow, and looks for it in the URL that it gets back.
+        sent = [pair for pair in parts.query.split("&") if not pair.startswith("sb_flow_id=")]
+        parts = parts._replace(query="&".join(sent))
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
 
     def is_own_page(self, url: str) -> bool:

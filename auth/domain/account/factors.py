@@ -229,10 +229,20 @@ def check_room(tx: Transaction, user_id: str) -> None:
 def rename(factor_id: str, name: str) -> None:
     """Give one of the caller's factors another name."""
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx)
-        row = queries.rename_factor(tx, id=factor_id, user_id=caller.id, friendly_name=name)
-        old = found(row, "mfa_factor_not_found").old_name
-        _record(tx, caller, "factor_renamed", row, "user.updated", old_factor=old)
+        _rename(tx, lock_caller(tx), factor_id, name)
+
+
+def rename_any(user_id: str, factor_id: str, name: str) -> str:
+    """Give a verified factor of any user another name, and return it as JSON."""
+    with targets.act() as tx:
+        return _rename(tx, targets.lock(tx, user_id), factor_id, name)
+
+
+def _rename(tx: Transaction, user: Any, factor_id: str, name: str) -> str:
+    renamed = queries.rename_factor(tx, id=factor_id, user_id=user.id, friendly_name=name)
+    row = found(renamed, "mfa_factor_not_found")
+    _record(tx, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
+    return row.object
 
 
 def remove(factor_id: str, body: dict[str, Any]) -> None:

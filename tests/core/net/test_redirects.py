@@ -132,6 +132,15 @@ def test_pattern_allows_only_matching_targets(pattern, allowed, refused):
     assert allowed == [] or leads_to(allowed[0], "https://b.example", pattern) == allowed[0]
 
 
+def test_id_that_supabase_js_adds_is_left_out_when_a_query_is_compared():
+    pattern, theirs = "https://a.example/in?app=1", "sb_flow_id=7f"
+    for allowed in (f"?app=1&{theirs}", f"?{theirs}&app=1", "?app=1"):
+        assert leads_to(f"https://a.example/in{allowed}", pattern) == f"https://a.example/in{allowed}"
+    for refused in (f"?app=2&{theirs}", f"?app=1&x{theirs}", f"?{theirs}"):
+        assert leads_to(f"https://a.example/in{refused}", pattern) == SITE
+    assert leads_to(f"https://b.example/in?app=1&{theirs}", pattern) == SITE
+
+
 @cases("pattern", ["http://127.0.0.1:*/**", "com.example.app://**"])
 def test_invalid_pattern_prevents_the_start(pattern):
     with pytest.raises(InvalidUrl):
