@@ -1,6 +1,7 @@
 """`make bench`: measure and write the report; `make bench-large`: the same with a large database, in two reports.
 
-`python -m bench compare REVISION` compares this checkout with another one in turn, and writes no report.
+`python -m bench compare REVISION` compares this checkout with another one in turn, and writes no report;
+`compare --python /usr/bin/python3` with itself under another Python.
 """
 
 import argparse
@@ -26,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Write a report, also if a part of it fails. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("report", choices=[*REPORTS, "compare"])
-    parser.add_argument("revision", nargs="?", default="HEAD", help="to compare with")
+    parser.add_argument("revision", nargs="?", default="", help="to compare with")
+    parser.add_argument("--python", default="", metavar="EXECUTABLE", help="to compare with")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--brief", type=float, metavar="SECONDS", help="per measurement; writes no report")
     options = parser.parse_args(arguments)
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     pace = Pace(options.rounds, options.brief or float("inf"))
     compares = options.report == "compare"
-    compared: Part = partial(compare.measure, revision=options.revision)
+    compared: Part = partial(compare.measure, revision=options.revision, python=options.python)
     parts = [compared] if compares else REPORTS[options.report]
     began = time.monotonic()
     taken = list(measure(parts, pace))

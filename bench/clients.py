@@ -6,6 +6,7 @@ twentieth of the service's own time for a request.
 
 import heapq
 import json
+import math
 import re
 import selectors
 import socket
@@ -22,7 +23,7 @@ LOST = "lost"  # instead of a status
 _AFTER_LOSS = 0.05  # seconds until the client connects again
 
 
-@dataclass
+@dataclass(eq=False)
 class Client:
     """A connection from one of this machine's addresses, with the request that it waits for."""
 
@@ -66,10 +67,14 @@ def _renewed(request: bytes, answer: bytes) -> bytes:
 
 
 class Loop:
-    """Sends the requests in turn until standard input is closed. `milliseconds` are by status."""
+    """Sends the requests in turn: `number` of them, or until standard input is closed. `milliseconds` are by status."""
 
-    def __init__(self, port: int, connections: int, pause: float, addresses: int, renews: bool) -> None:
+    def __init__(
+        self, port: int, number: int, connections: int, pause: float, addresses: int, renews: bool
+    ) -> None:
         self.milliseconds: dict[str, list[float]] = defaultdict(list)
+        self._left = number or math.inf
+        self._unanswered: set[Client] = set()
         self._clients = [Client(port, loopback(number % addresses)) for number in range(connections)]
         self._pause, self._renews = pause, renews
         self._selector = selectors.DefaultSelector()
@@ -79,18 +84,23 @@ class Loop:
 
     def run(self, requests: list[bytes]) -> float:
         """Return for how many seconds the requests were sent."""
-        self._requests = deque(requests)
+        self.requests = deque(requests)
+        for client in self._clients:
+            self._connect(client)
+        print("connected", flush=True)
+        sys.stdin.readline()  # until all may start
         self._selector.register(sys.stdin, selectors.EVENT_READ)
         began = time.monotonic()
         for client in self._clients:
-            self._connect(client)
-        print("sending", flush=True)
-        while True:
+            if client.connection:
+                self._send(client)
+        while self._left or self._unanswered:
             for key, _ in self._selector.select(self._wait()):
                 if not key.data:
                     return time.monotonic() - began
                 self._receive(key.data)
             self._send_what_is_due()
+        return time.monotonic() - began
 
     def _wait(self) -> float | None:
         return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
@@ -98,32 +108,36 @@ class Loop:
     def _send_what_is_due(self) -> None:
         while self._later and self._later[0][0] <= time.monotonic():
             _, _, client = heapq.heappop(self._later)
-            if client.connection:
+            if client.connection or self._connect(client):
                 self._send(client)
-            else:
-                self._connect(client)
 
-    def _connect(self, client: Client) -> None:
+    def _connect(self, client: Client) -> bool:
         try:
             connection = socket.create_connection(("127.0.0.1", client.port), 30, (client.address, 0))
         except OSError:
             self._lose(client)
-        else:
-            client.connection = connection
-            self._selector.register(connection, selectors.EVENT_READ, client)
-            self._send(client)
+            return False
+        client.connection = connection
+        self._selector.register(connection, selectors.EVENT_READ, client)
+        return True
 
     def _send(self, client: Client) -> None:
+        if not self._left:
+            return
         try:
-            client.send(self._requests.popleft())
+            client.send(self.requests.popleft())
         except OSError:
-            self._requests.append(client.request)
+            self.requests.append(client.request)
             self._lose(client)
+        else:
+            self._left -= 1
+            self._unanswered.add(client)
 
     def _receive(self, client: Client) -> None:
         if (status := client.receive()) is None:
             return
-        self._requests.append(_renewed(client.request, client.answer) if self._renews else client.request)
+        self._unanswered.discard(client)
+        self.requests.append(_renewed(client.request, client.answer) if self._renews else client.request)
         if status == LOST:
             self._lose(client)
             return
@@ -156,7 +170,8 @@ def main() -> None:
     requests = [request.encode() for request in job.pop("requests")]
     loop = Loop(**job)
     seconds = loop.run(requests)
-    print(json.dumps({"milliseconds": loop.milliseconds, "seconds": seconds}))
+    left = [request.decode() for request in loop.requests]
+    print(json.dumps({"milliseconds": loop.milliseconds, "seconds": seconds, "requests_left": left}))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,13 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class Load:
-    """The latencies of responses in milliseconds, by status; `lost` for missing responses."""
+    """The latencies of responses in milliseconds, by status; `lost` for missing responses. `requests_left` are those
+    to send next, with the refresh tokens that clients got last.
+    """
 
     seconds: float
     milliseconds: dict[str, list[float]]
+    requests_left: list[str]
 
     @property
     def failures(self) -> int:
@@ -62,30 +65,73 @@ def _credentials(token: str, cookie: str) -> str:
     return bearer + (f"Cookie: {cookie}\r\n" if cookie else "")
 
 
-def run(port: int, requests: Sequence[str], *, seconds: float, **options: Any) -> Load:
-    """Send the requests in turn for some seconds. The `options` are those of `sending`."""
-    with sending(port, requests, **options) as stop:
+@dataclass(frozen=True)
+class Clients:
+    """The process of connected clients, which wait to be started."""
+
+    process: subprocess.Popen[str]
+    connections: int
+    number: int
+
+    def start(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("start\n")
+        self.process.stdin.flush()
+
+    def run(self, seconds: float = 0) -> Load:
+        """Start, and return what was measured of all requests or, without their number, of some seconds."""
+        self.start()
         time.sleep(seconds)
-        return stop()
+        return self.stop()
+
+    def stop(self) -> Load:
+        """Return what was measured. Stops clients that were not given a number of requests."""
+        assert self.process.stdin
+        assert self.process.stdout
+        if not self.number:
+            self.process.stdin.close()
+        return Load(**json.loads(self.process.stdout.read()))
+
+
+def run(port: int, requests: Sequence[str], *, seconds: float, **options: Any) -> Load:
+    """Send the requests in turn for some seconds. The `options` are those of `connected`."""
+    with connected(port, requests, **options) as clients:
+        return clients.run(seconds)
 
 
 @contextmanager
-def sending(
+def sending(port: int, requests: Sequence[str], **options: Any) -> Iterator[Callable[[], Load]]:
+    """Send the requests in turn inside the context. Yields a function that stops and returns what was measured."""
+    with connected(port, requests, **options) as clients:
+        clients.start()
+        yield clients.stop
+
+
+@contextmanager
+def connected(
     port: int,
     requests: Sequence[str],
     *,
+    number: int = 0,
     connections: int = CONNECTIONS,
     pause: float = 0,
     addresses: int = 1,
     renews: bool = False,
-) -> Iterator[Callable[[], Load]]:
-    """Send the requests in turn inside the context, from a number of loopback addresses.
+) -> Iterator[Clients]:
+    """Connect clients, from a number of loopback addresses.
 
-    Yields a function that stops and returns what was measured. `pause` is in seconds, between the requests of a
-    connection. With `renews` a request is sent again with the refresh token of its response.
+    They send `number` requests altogether, or requests until they are stopped. `pause` is in seconds, between the
+    requests of a connection. With `renews` a request is sent again with the refresh token of its response.
     """
     repeated = list(requests) * math.ceil(connections / len(requests))
-    job = {"port": port, "connections": connections, "pause": pause, "addresses": addresses, "renews": renews}
+    job = {
+        "port": port,
+        "number": number,
+        "connections": connections,
+        "pause": pause,
+        "addresses": addresses,
+        "renews": renews,
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.clients"],
         cwd=CHECKOUT,
@@ -95,18 +141,11 @@ def sending(
     )
     assert process.stdin
     assert process.stdout
-
-    def stop() -> Load:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.close()
-        return Load(**json.loads(process.stdout.read()))
-
     with process:
         process.stdin.write(json.dumps(job | {"requests": repeated}) + "\n")
         process.stdin.flush()
         process.stdout.readline()  # all clients are connected
         try:
-            yield stop
+            yield Clients(process, connections, number)
         finally:
             process.kill()

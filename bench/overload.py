@@ -24,8 +24,8 @@ from bench.figures import Figure, Pace, against, alone
 from bench.load import Load
 from bench.memory import proportional_mebibytes
 from bench.people import LOG_IN, PASSWORD, People, log_in
+from bench.processor import hashes_per_second
 from bench.service import RAISED, BenchService, new_state_dir
-from bench.throughput import hashes_per_second
 from tests.support.processes import free_port, wait_until
 
 SLOW, IDLE = 1000, 5000

@@ -1,11 +1,11 @@
-"""The service as `make run` starts it, and the constant answer, served by the same gunicorn worker."""
+"""The service as `make run` starts it."""
 
 import http.client
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from psycopg2.extensions import connection as Connection
 
 from auth.core.settings.state import running_postgres_url
 from bench import load
+from bench.load import Load
 from tests.support.processes import CHECKOUT, GUNICORN, Service, children_of, sockets_of
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -33,7 +34,8 @@ _LIMITS = (
 # Requests are counted, but never refused.
 RAISED = {f"AUTH_RATE_LIMIT_{name}": "1000000000 per 5 minutes" for name in _LIMITS}
 
-_TRIES = 5
+# How often to connect for an equal share, and the seconds that workers may take to accept.
+_TRIES, _ACCEPTED_WITHIN = 5, 0.5
 
 
 class BenchService(Service):
@@ -42,13 +44,14 @@ class BenchService(Service):
     # Seconds to wait for the start: an upgrade compares each user of a large database.
     PATIENCE = 600
 
-    def __init__(self, state_dir: Path, checkout: str = "", **environment: str) -> None:
-        """Another checkout is run by its own `.venv`."""
+    def __init__(
+        self, state_dir: Path, checkout: str = str(CHECKOUT), python: str = sys.executable, **environment: str
+    ) -> None:
+        """Run another checkout, or with another Python, that has the packages."""
         environment.setdefault("AUTH_WORKERS", str(WORKERS))
         # The shipped default; services of the tests hash at the lowest cost.
         environment.setdefault("AUTH_BCRYPT_COST", "10")
-        command = [f"{checkout}/.venv/bin/python", *GUNICORN] if checkout else None
-        super().__init__(state_dir, command=command, directory=checkout or CHECKOUT, user=None, **environment)
+        super().__init__(state_dir, command=[python, *GUNICORN], directory=checkout, **environment)
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
@@ -88,65 +91,31 @@ class BenchService(Service):
             connection.close()
 
 
-def balanced_load(
-    service: Service, requests: Callable[[], Sequence[str]], *, seconds: float, **options: Any
-) -> load.Load:
+def balanced_load(service: Service, requests: Sequence[str], **options: Any) -> Load:
     """Send requests as `load.run`, over connections of which each worker has half its share at least.
 
-    A worker may accept most of those that arrive at once; then others are opened, for new requests.
+    A worker may accept most of those that arrive at once; then others are opened.
     """
-    for _ in range(_TRIES):
-        with load.sending(service.port, requests(), **options) as stop:
-            time.sleep(seconds / 10)
-            if _is_balanced(service, options.get("connections", load.CONNECTIONS)):
-                time.sleep(seconds * 9 / 10)
-                return stop()
-    return load.run(service.port, requests(), seconds=seconds, **options)
+    for last in (False,) * _TRIES + (True,):
+        with load.connected(service.port, requests, **options) as clients:
+            if last or _is_balanced(service, clients.connections):
+                return clients.run()
+    raise AssertionError
 
 
 def _is_balanced(service: Service, connections: int) -> bool:
     table = Path("/proc/net/tcp")
     if not table.exists():
         return True
-    rows = [line.split() for line in table.read_text().splitlines()[1:]]
-    established = {
-        f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{service.port:04X}") and row[3] == "01"
-    }
-    numbers = [len(sockets_of(pid) & established) for pid in children_of(service.process.pid)]
-    return sum(number >= connections // (2 * WORKERS) for number in numbers) >= WORKERS
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the time that a process and its descendants have spent on processors. Linux only."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(map(processor_seconds, children_of(pid)))
-
-
-class Constant(Service):
-    """The constant answer, with the worker class and the number of workers of the service."""
-
-    def __init__(self, state_dir: Path, body_length: int) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "gunicorn",
-            "--config",
-            "bench/constant.conf.py",
-            "bench.constant:app",
-        ]
-        super().__init__(
-            state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length)
-        )
-
-    def _is_healthy(self) -> bool:
-        try:
-            return self.get("/constant")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
+    deadline = time.monotonic() + _ACCEPTED_WITHIN
+    while True:
+        rows = [line.split() for line in table.read_text().splitlines()[1:]]
+        established = {
+            f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{service.port:04X}") and row[3] == "01"
+        }
+        numbers = [len(sockets_of(pid) & established) for pid in children_of(service.process.pid)]
+        if sum(numbers) >= connections or time.monotonic() > deadline:
+            return sum(number >= connections // (2 * WORKERS) for number in numbers) >= WORKERS
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from bench import figures, load
 from bench.__main__ import measure
 from bench.figures import Figure, Pace, against, alone, table
+from bench.processor import Spent, spent
 from tests.support.local_server import Handler, LocalServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,3 +129,42 @@ def test_failed_requests_are_counted_and_do_not_end_the_load():
     assert taken.failures == len(taken.milliseconds["503"]) + len(taken.milliseconds["lost"])
     assert taken.percentile(99) > 0
     assert math.isnan(taken.percentile(99, "404"))
+
+
+def test_clients_send_exactly_the_number_of_requests_and_say_how_each_ended():
+    with LocalServer(Unreliable) as server:
+        port = int(server.url.rpartition(":")[2])
+        with load.connected(port, [load.get("/")], connections=2, number=20) as clients:
+            taken = clients.run()
+    assert sum(map(len, taken.milliseconds.values())) == 20
+    assert len(taken.requests_left) == 2
+
+
+# Burns a processor in its main thread, in another one, and in a child that ends.
+_BURNING = """
+import subprocess, sys, threading, time
+code = "import time\\nwhile time.process_time() < 0.2: pass"
+def burn():
+    while time.thread_time() < 0.2: pass
+subprocess.run([sys.executable, "-c", code])
+thread = threading.Thread(target=burn)
+thread.start()
+thread.join()
+burn()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_processor_time_counts_threads_and_processes_that_have_ended():
+    command = [sys.executable, "-c", _BURNING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        took = spent(process.pid)
+        process.communicate()
+    assert took.total >= 0.57
+    assert took.threads >= 0.18
+    assert took.user + took.system >= 0.37
+    assert took.per_request(Spent(), 10).total == pytest.approx(100 * took.total)

@@ -1,7 +1,5 @@
 """Each part of the bench, for a moment: the figures say nothing, but the parts work."""
 
-from functools import partial
-
 import pytest
 
 from bench import compare
@@ -10,7 +8,7 @@ from bench.figures import Pace
 
 PARTS: dict[str, Part] = {
     **{part.__module__: part for parts in REPORTS.values() for part in parts},
-    "bench.compare": partial(compare.measure, revision="."),
+    "bench.compare": compare.measure,
 }
 
 
