@@ -46,7 +46,7 @@ _ROWS = [
     "qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn",
     # Columns.
     "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p", "zaq1xsw2cde3vfr4bgt5nhy6mju7", "1q2w3e4r5t6y7u8i9o0p",
-    "1qay2wsx3edc4rfv5tgb6zhn7ujm8ik9ol0p", "1q2w3e4r5t6z7u8i9o0p",
+    "1qay2wsx3edc4rfv5tgb6zhn7ujm8ik9ol0p", "1q2w3e4r5t6z7u8i9o0p", "1234567890",
 ]  # fmt: skip
 
 
@@ -75,6 +75,8 @@ _WORDS = {
 _COMMON = _read_common_words()
 # Digits and symbols next to the letters of a password that may stand for letters.
 _MOST_LEET = 4
+# What has been added to may begin and end with digits of its own, as `123456789a`, if it could be a password.
+_LEAST_PASSWORD = 8
 _MOST_UNIT = 32
 # One to four letters or digits, repeated, as in `aa` and `19851985`.
 _REPETITION = re.compile(r"([^\W_]{1,4})\1+")
@@ -88,10 +90,12 @@ _SPELLINGS = [
 def kind_of(password: str, own: Collection[str] = ()) -> str | None:
     """Return why a password in lower case is easy to guess: `calendar`, `keyboard` or `common`; else None.
 
-    `own` are words of the service and the user that count as common.
+    `own` are words of the service and the user that count as common, with up to four characters elsewhere.
     """
     cores = {password, *_cores(password)}
-    if any(map(_REPETITION.fullmatch, [password, *filter(str.isalpha, cores)])):
+    if any(_REPETITION.fullmatch(core) for core in cores if core.isalpha() or len(core) >= _LEAST_PASSWORD):
+        return "common"
+    if any(word in password and len(password) <= len(word) + _MOST_LEET for word in own):
         return "common"
     # Not of units again: the time would grow exponentially.
     for unit in {_unit(core) for core in cores} - cores:
@@ -111,8 +115,12 @@ def _cores(password: str) -> Iterator[str]:
     """Yield the possible cores of a password, without digits and symbols at its ends."""
     letters = [index for index, character in enumerate(password) if character.isalpha()]
     first, last = (letters[0], letters[-1] + 1) if letters else (_MOST_LEET, len(password) - _MOST_LEET)
-    for start in range(max(first - _MOST_LEET, 0), first + 1):
-        for end in range(max(last, start + 1), min(last + _MOST_LEET, len(password)) + 1):
+    starts = {*range(max(first - _MOST_LEET, 0), first + 1), *range(min(first, _MOST_LEET) + 1)}
+    ends = {len(password) - length for length in range(min(len(password) - last, _MOST_LEET) + 1)}
+    ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}
+    for start, end in itertools.product(starts, ends):
+        is_near = first - start <= _MOST_LEET >= end - last
+        if start < end and (is_near or end - start >= _LEAST_PASSWORD):
             yield password[start:end]
 
 

@@ -59,7 +59,8 @@ def _own_words(settings: Settings, own_addresses: Collection[str | None]) -> fro
     addresses = [address for address in own_addresses if address]
     local_parts = [address.rpartition("@")[0] for address in addresses]
     words: set[str] = set()
-    for name in map(str.casefold, [settings.brand_name, *hosts, *addresses, *local_parts]):
+    names = ["latchkey", "localhost", settings.brand_name, *hosts, *addresses, *local_parts]
+    for name in map(str.casefold, names):
         parts = re.split(r"[\W_]+", name)
         words |= {name, "".join(parts), *parts}
     return frozenset(word for word in words if len(word) >= guessable.LEAST_WORD)

@@ -51,6 +51,20 @@ def _common_passwords():
     return gzip.decompress(path.read_bytes()).decode().split()
 
 
+def _with_additions(password):
+    """Yield a password alone, and with a capital, a digit and a symbol in the usual places."""
+    capital = password.title()
+    yield password
+    yield from (
+        f"{capital}1!",
+        f"{capital}!1",
+        f"{capital}123!",
+        f"1!{capital}",
+        f"!{capital}1",
+        f"{password.upper()}1!",
+    )
+
+
 def _random_passwords(number):
     """Yield passwords of ten characters of four kinds, always the same."""
     generator = random.Random(1)
@@ -74,7 +88,7 @@ GUESSED = {
     "a common one": """
         Password1! Passw0rd! Welcome1! Abcd1234! P@$$w0rd2024 $Un5h1n3! Footba11! !!Dragon1 Dragon98765!
         Welcome@2023 Iloveyou!1314 Welcome!!!2024!!!2024 Passw0rd!Passw0rd! Passw0rd!Passw0rd Welcome1-Welcome1
-        Basketball1! Jennifer2024! Xyz!98765 Ccc!98765 zaq1@WSX
+        Basketball1! Jennifer2024! Xyz!98765 Ccc!98765 zaq1@WSX Latchkey1!x Localhost1! 88888888Aa! 123456789Aa1!
     """,
     "a row of keys": "Qwerty!23456 Qwerty123! !Lkjhgf2024 AzertyAzerty1! 1qaz@WSX !QAZ2wsx3 $RFV3edc 1Q2w3e4r5t!",
     "a season, month or weekday": """
@@ -126,12 +140,19 @@ class TestStrength:
         assert requirement in response.json["msg"]
         assert database.count("users") == 0
 
-    def test_nearly_all_of_3000_common_passwords_are_refused(self, make_app):
+    def test_nearly_all_of_3000_common_passwords_are_refused_with_additions_too(self, make_app):
         """Those of a list that the service does not read. What remains is random, or in other languages."""
         settings = make_app(AUTH_PASSWORD_REQUIREMENTS="").extensions[EXTENSION].settings
         common = [password for password in _common_passwords() if len(password) >= 8][:3000]
         assert len(common) == 3000
-        assert len([password for password in common if not is_refused(settings, password)]) <= 180
+        passed = {
+            each: [text for text in _with_additions(each) if not is_refused(settings, text)]
+            for each in common
+        }
+        assert len([each for each, texts in passed.items() if each in texts]) <= 173
+        # With four digits or symbols of their own at the end, and `123!`.
+        missed = ["9876543210", "1234567890-", "j123456789"]
+        assert [each for each, texts in passed.items() if texts and each not in texts] == missed
 
     def test_most_used_passwords_of_four_kinds_are_refused(self, app):
         settings = app.extensions[EXTENSION].settings
@@ -139,7 +160,7 @@ class TestStrength:
 
     def test_hardly_any_random_password_is_refused(self, app):
         settings = app.extensions[EXTENSION].settings
-        assert sum(is_refused(settings, password) for password in _random_passwords(10_000)) <= 2
+        assert sum(is_refused(settings, password) for password in _random_passwords(20_000)) < 4
 
     @pytest.mark.parametrize("text", ["88888888", "aaaaaaaa", "asdasdasd", "19851985"])
     def test_repetition_is_refused(self, make_app, text):
@@ -173,7 +194,10 @@ class TestStrength:
 
     @pytest.mark.parametrize(
         "password",
-        ["Ferdl.Zwickl1!", "FerdlZwickl-24", "Zwickl!2024", "F3rdl!2024", "ferdl.zwickl@Example.com1"],
+        [
+            *("Ferdl.Zwickl1!", "FerdlZwickl-24", "Zwickl!2024", "F3rdl!2024", "ferdl.zwickl@Example.com1"),
+            *("Ferdl1!x", "x1!Zwickl", "ferdl.zwickl@example.com1A"),
+        ],
     )
     def test_parts_of_the_own_address_are_common(self, make_app, password):
         client = make_app().test_client()
