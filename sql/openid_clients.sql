@@ -30,6 +30,25 @@ ON CONFLICT (id) DO UPDATE
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        updated_at = now();
 
+-- name: delete_surplus_clients(origin jsonb)
+-- As `delete_unallowed_clients`, when there are too many of those, the newest of which stay.
+DELETE FROM oauth_clients AS c
+ WHERE c.id = ANY (ARRAY(
+         SELECT old.id
+           FROM oauth_clients AS old
+          WHERE old.id = ANY (ARRAY(
+                  SELECT unallowed.id
+                    FROM oauth_clients AS unallowed
+                   WHERE unallowed.is_dynamic
+                     AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)
+                   ORDER BY unallowed.created_at DESC, unallowed.id DESC
+                  OFFSET 1000))
+            AND NOT EXISTS (SELECT FROM oauth_requests AS r WHERE r.client_id = old.id)
+            FOR UPDATE OF old SKIP LOCKED
+       ))
+RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
+                      jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
+
 -- name: replace_client_secret(id uuid, secret_hash bytea, overlap integer)
 -- Without an `overlap`, in seconds, the secret of before ends now; the one before that ends in any case.
 UPDATE oauth_clients AS c

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from marshmallow import Schema
@@ -77,7 +78,10 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
     with act as tx:
         audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
-        return _write(tx, client, secret)
+        made = _write(tx, client, secret)
+        if is_dynamic:
+            queries.delete_surplus_clients(tx)
+        return made
 
 
 def get(client_id: str) -> dict[str, Any]:
@@ -259,9 +263,11 @@ def _check(client: Mapping[str, Any]) -> None:
 def _check_uris(client: Mapping[str, Any]) -> None:
     if not client["redirect_uris"] and client["grant_types"] != ["client_credentials"]:
         raise _refusal("redirect_uris is required", "redirect_uris")
+    schemes = latchkey.settings.oauth_redirect_schemes if client["is_dynamic"] else None
+    check_redirect = partial(uris.check_redirect, schemes=schemes)
     for name, check_uri in (
-        ("redirect_uris", uris.check_redirect),
-        ("post_logout_redirect_uris", uris.check_redirect),
+        ("redirect_uris", check_redirect),
+        ("post_logout_redirect_uris", check_redirect),
         ("resources", audience.check),
     ):
         if len(client[name]) > MOST_URIS:

@@ -1,6 +1,7 @@
 """URIs of clients: redirect URIs (RFC 8252, section 7) and addresses of websites."""
 
 import re
+from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 _CHARACTERS = re.compile(r"[!-~]+")
@@ -18,8 +19,12 @@ class InvalidUri(ValueError):
     """The message is for administrators and developers of clients."""
 
 
-def check_redirect(uri: str) -> None:
-    """Check a redirect URI to be registered. Raises `InvalidUri`."""
+def check_redirect(uri: str, schemes: Collection[str] | None = None) -> None:
+    """Check a redirect URI to be registered. Raises `InvalidUri`.
+
+    Without an administrator, only some `schemes` without a dot are allowed: others, such as intent:// and
+    ms-settings://, open programs of the system.
+    """
     parts = split(uri)
     if parts.scheme in _NOT_OF_APPLICATIONS:
         raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
@@ -29,6 +34,8 @@ def check_redirect(uri: str) -> None:
         raise InvalidUri("it must have a host, or a scheme with a dot and a path: com.example.app:/callback")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(uri):
         raise InvalidUri("http is only for localhost, 127.0.0.1 and [::1]")
+    if schemes is not None and parts.scheme not in ("http", "https", *schemes) and "." not in parts.scheme:
+        raise InvalidUri(f"the scheme {parts.scheme} must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES")
 
 
 def check_web(uri: str) -> None:

@@ -1,9 +1,12 @@
 """POST /oauth/clients/register: dynamic client registration (RFC 7591)."""
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from tests.support.answers import A_CLIENT_SECRET, A_SENTENCE, assert_error, assert_ok, oauth_client
 from tests.support.cases import cases
+from tests.support.openid import authorize_path, grant, insert_public_client
 
 PATH = "/oauth/clients/register"
 APP = "https://app.example.com/callback"
@@ -55,6 +58,91 @@ def test_secret_of_a_confidential_client_does_not_expire(register):
 def test_strangers_members_and_those_of_other_standards_are_ignored(register, name, value):
     made = register(redirect_uris=[APP], client_type="public", **{name: value})
     assert_ok(made, oauth_client(registration_type="dynamic", **PUBLIC), 201)
+
+
+EDITORS = [
+    # As VS Code and Cursor send them.
+    {
+        "client_name": "Visual Studio Code",
+        "client_uri": "https://code.visualstudio.com",
+        "grant_types": [
+            "authorization_code",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+        ],
+        "response_types": ["code"],
+        "redirect_uris": [
+            "https://insiders.vscode.dev/redirect",
+            "https://vscode.dev/redirect",
+            "http://127.0.0.1/",
+            "http://127.0.0.1:33418/",
+        ],
+        "scope": "openid email offline_access",
+        "token_endpoint_auth_method": "none",
+        "application_type": "native",
+    },
+    {
+        "client_name": "Cursor",
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "redirect_uris": [
+            "cursor://anysphere.cursor-mcp/oauth/callback",
+            "https://www.cursor.com/agents/mcp/oauth/callback",
+            "http://localhost:8787/callback",
+        ],
+        "token_endpoint_auth_method": "none",
+    },
+]
+
+
+@cases("editor", EDITORS)
+def test_editors_register_with_the_redirect_uris_that_they_use(register, client, editor):
+    made = register(**editor)
+    found = made.status_code, made.json["redirect_uris"], made.json["grant_types"]
+    assert found == (201, editor["redirect_uris"], ["authorization_code", "refresh_token"])
+    for uri in editor["redirect_uris"]:
+        # VS Code takes another port if that one is in use.
+        asked = client.get(authorize_path(made.json["client_id"], redirect_uri=uri.replace("33418", "59656")))
+        assert (asked.status_code, urlsplit(asked.location).path) == (302, "/oauth/consent")
+
+
+@cases("name", ["redirect_uris", "post_logout_redirect_uris"])
+@cases(
+    "uri", ["intent://scan/", "ms-settings://x/", "ftp://app.example/", "search-ms://x/", "myapp://callback"]
+)
+def test_scheme_that_any_program_may_have_is_refused(register, database, uri, name):
+    response = register(**{"redirect_uris": [APP], name: [uri]})
+    assert (response.status_code, response.json["error"]) == (400, "invalid_redirect_uri")
+    assert database.count("oauth_clients") == 0
+
+
+def test_operator_chooses_the_schemes_and_is_not_bound_by_them(make_app, service_role):
+    schemes = {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_OAUTH_REDIRECT_SCHEMES": "myapp"}
+    http = make_app(**schemes).test_client()
+    sent = [http.post(PATH, json={"redirect_uris": [f"{scheme}://x/"]}) for scheme in ("myapp", "cursor")]
+    body = {"redirect_uris": ["cursor://x/"]}
+    sent.append(http.post("/admin/oauth/clients", json=body, headers=service_role))
+    assert [response.status_code for response in sent] == [201, 400, 201]
+
+
+def test_thousand_newest_clients_that_nobody_allows_are_kept(register, database, alice):
+    oldest = [insert_public_client(database, is_dynamic=True) for _ in range(4)]
+    grant(database, alice.id, oldest[0])
+    database.run(
+        "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"
+        " VALUES ('', %(asked)s, '', '', '{}', now() + interval '1 hour')",
+        asked=oldest[1],
+    )
+    insert_public_client(database)
+    database.run(
+        "INSERT INTO oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types)"
+        " SELECT true, 'none', '{}', '{refresh_token}' FROM generate_series(1, 998)"
+    )
+    assert register(redirect_uris=[APP], client_type="public").status_code == 201
+    # One allowed, one asked for, one by the operator; and the newest thousand, of which one is of `oldest`.
+    left = [database.count("oauth_clients", "id = %(id)s", id=id) for id in oldest]
+    assert (left, database.count("oauth_clients")) == ([1, 1, 0, 1], 1003)
+    assert database.count("audit_log", "action = 'client_deleted'") == 1
 
 
 def test_grants_that_strangers_may_not_have_are_left_out(register):

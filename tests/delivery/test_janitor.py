@@ -42,7 +42,7 @@ typed_addresses (browser_hash, address, has_asked, expires_at) SELECT {HASH}, 'x
 authorization_codes (user_id, code_hash, code_challenge, method, expires_at) SELECT {DAVE}, {HASH}, 'c', 'otp', due
 oauth_flows (id, state_hash, provider, secrets, expires_at) SELECT gen_random_uuid(), {HASH}, 'acme', '', due
 oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at) SELECT {HASH}, {WIKI}, '', '', '{{}}', due
-oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types, created_at, updated_at) SELECT true, 'none', '{{}}', '{{refresh_token}}', due - interval '90 days', due - interval '90 days'
+oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types, created_at, updated_at) SELECT true, 'none', '{{}}', '{{refresh_token}}', due - interval '7 days', due - interval '7 days'
 spent_id_tokens (token_hash, expires_at) SELECT {HASH}, due - interval '1 hour'
 api_keys (id, user_id, name, key_mac, scopes, expires_at) SELECT gen_random_uuid(), {DAVE}, 'k', '', '{{}}', due - interval '30 days'
 outbox (id, kind, outcome, finished_at) SELECT gen_random_uuid(), 'none', 'none', due - interval '30 days'
@@ -189,12 +189,12 @@ class TestRetention:
 class TestDynamicClients:
     """Anybody may register one, and those that nobody allows must not fill the database."""
 
-    OLD = "created_at = now() - interval '90 days', updated_at = now() - interval '90 days'"
+    OLD = "created_at = now() - interval '7 days', updated_at = now() - interval '7 days'"
 
-    def test_client_that_nobody_allows_is_removed_after_90_days(self, parts, database):
+    def test_client_that_nobody_allows_is_removed_after_seven_days(self, parts, database):
         client_id = insert_public_client(database, name="Wiki", is_dynamic=True)
         database.run(f"UPDATE oauth_clients SET {self.OLD}")
-        database.run("UPDATE oauth_clients SET created_at = now() - interval '89 days'")
+        database.run("UPDATE oauth_clients SET created_at = now() - interval '6 days'")
         assert janitor.clean(parts.db) == 0
         database.run(f"UPDATE oauth_clients SET {self.OLD}")
         assert (janitor.clean(parts.db), database.count("oauth_clients")) == (1, 0)
@@ -204,7 +204,7 @@ class TestDynamicClients:
     def test_others_are_kept(self, parts, alice, database):
         insert_public_client(database)
         granted, asked = (insert_public_client(database, is_dynamic=True) for _ in range(2))
-        allow(database, alice.id, granted, age="89 days")
+        allow(database, alice.id, granted, age="8 days")
         database.run(
             "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"
             " VALUES ('', %(asked)s, '', '', '{}', now() + interval '1 minute')",

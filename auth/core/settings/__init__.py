@@ -100,6 +100,9 @@ class Settings:
     oauth_server: bool = kinds.flag(True)
     oauth_consent_url: str = kinds.text("", validators.public_url)
     oauth_dynamic_registration: bool = kinds.flag(False)
+    oauth_redirect_schemes: tuple[str, ...] = kinds.list_of(
+        ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
+    )
     api_keys: bool = kinds.flag(False)
     rate_limits_enabled: bool = kinds.flag(True)
     rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", validators.rate_limit_storage))

@@ -28,6 +28,7 @@ OF_REQUESTS = (
     "cors_origins",
     "oauth_consent_url",
     "oauth_dynamic_registration",
+    "oauth_redirect_schemes",
     "refresh_token_rotation",
     "service_role_jwt",
     "verify_on_get",

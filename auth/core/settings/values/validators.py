@@ -72,6 +72,9 @@ sms_provider = matching(
     "none|console|twilio", "must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS"
 )
 country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
+redirect_scheme = matching(
+    r"[a-z][a-z0-9+-]*", "must be schemes of applications such as cursor,vscode, without a dot"
+)
 audience = matching(
     rf"(?!{SECOND_STEP}\Z|[0-9a-fA-F-]{{36}}\Z).*",
     f"is {SECOND_STEP} or a UUID, which only other tokens have. Use another name, such as authenticated",
