@@ -170,3 +170,16 @@ SELECT id::text, act, targets, options, position, refused
 UPDATE bulk_acts AS b
    SET position = b.position + 1, refused = b.refused || coalesce(:refusal, '[]')
  WHERE b.id = :id AND b.position = :position;
+
+-- name: list_groups(most_users integer, most integer) -> row
+-- The groups of the newest users.
+SELECT ARRAY(
+  SELECT DISTINCT name
+    FROM (SELECT app_metadata -> 'groups' AS theirs
+            FROM users
+           ORDER BY created_at DESC, id DESC
+           LIMIT :most_users) AS newest,
+         jsonb_array_elements_text(CASE jsonb_typeof(theirs) WHEN 'array' THEN theirs ELSE '[]' END) AS name
+   ORDER BY name
+   LIMIT :most
+) AS groups;

@@ -36,9 +36,16 @@ UPDATE users
 UPDATE users SET new_email = :new_email, email_change_sent_at = now() WHERE id = :user_id;
 
 -- name: renew_invitation(user_id uuid, user_metadata user_metadata, app_metadata app_metadata)
+-- Groups of several invitations add up.
 UPDATE users
    SET user_metadata = merge_metadata(user_metadata, :user_metadata),
-       app_metadata = merge_metadata(app_metadata, :app_metadata),
+       app_metadata = merge_metadata(app_metadata, :app_metadata || (
+         SELECT CASE WHEN jsonb_typeof(theirs) = 'array' AND jsonb_typeof(added) = 'array'
+                     THEN jsonb_build_object('groups', (SELECT jsonb_agg(DISTINCT name)
+                                                          FROM jsonb_array_elements(theirs || added) AS name))
+                     ELSE '{}' END
+           FROM (SELECT app_metadata -> 'groups' AS theirs, :app_metadata -> 'groups' AS added) AS groups
+       )),
        invited_at = now(),
        confirmation_sent_at = now(),
        updated_at = now()

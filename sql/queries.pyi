@@ -511,6 +511,11 @@ def select_bulk_act(on: Runner, /, *, id: str | None, user_id: str | None) -> Se
 
 def advance_bulk_act(on: Runner, /, *, id: str | None, position: int | None, refusal: Any | None) -> int: ...
 
+class ListGroups(NamedTuple):
+    groups: list[str]
+
+def list_groups(on: Runner, /, *, most_users: int | None, most: int | None) -> ListGroups: ...
+
 class SelectServer(NamedTuple):
     encoding: str
     is_read_only: bool

@@ -21,6 +21,7 @@ from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.html.admin.console_page import console_page, counted
+from auth.web.html.admin.subjects import all_users
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
@@ -40,15 +41,15 @@ _SHOWN = 10
 _OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
 
 _ChosenForm = Input.of(ids=fields.Text())
-_ListForm = Input.of(emails=fields.LongText(required=True))
+_ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))
 _Ban = AnyUserChange(only=("ban_duration",))
 
 _ON_ONE: dict[str, Callable[[str, dict[str, Any], Claim], object]] = {
     "ban": lambda id, options, claim: users.update_user(id, check(_Ban, options), claim=claim),
     "end-sessions": lambda id, _options, claim: users.end_sessions(id, claim=claim),
     "delete": lambda id, _options, claim: users.delete_user(id, claim=claim),
-    "invite": lambda email, _options, claim: messages.invite(
-        {"email": email, "data": {}, "options": {}}, claim=claim
+    "invite": lambda email, options, claim: messages.invite(
+        messages.invitation(email, options.get("groups", [])), claim=claim
     ),
 }
 TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}
@@ -113,7 +114,7 @@ def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    return {"targets": lists.emails_in(form["emails"]), "options": {}}
+    return {"targets": lists.emails_in(form["emails"]), "options": {"groups": form["groups"]}}
 
 
 def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
@@ -184,7 +185,7 @@ _INVITING = {
 }
 
 serve(blueprint, "/console/users/chosen", _ACTS, _chosen)
-serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/users"))
+serve(blueprint, "/console/users", _INVITING, all_users)
 
 
 @blueprint.get("/console/bulk/<bulk_id>")

@@ -18,7 +18,7 @@ from auth.web.errors import ApiError, found
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
 from auth.web.html.admin.console_page import counted, device
-from auth.web.html.admin.subjects import changeable_user
+from auth.web.html.admin.subjects import all_users, changeable_user
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
@@ -144,7 +144,7 @@ def _create(_users: Subject, body: dict[str, Any]) -> Response:
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = messages.invite({"email": form["email"], "data": {}, "options": {}})
+    user, _message_id = messages.invite(messages.invitation(**form))
     return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
 
 
@@ -268,7 +268,7 @@ _WITHOUT_USER = {
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
         do=_invite,
         done="The invitation is on its way.",
-        form=form_schemas.EmailForm,
+        form=form_schemas.InvitationForm,
         template="act_invite.html",
     ),
 }
@@ -277,4 +277,4 @@ DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_WITHOUT_USER}
 acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
 acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
 acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
-acts.serve(blueprint, "/console/users", _WITHOUT_USER, lambda: Subject("Users", "console/users"))
+acts.serve(blueprint, "/console/users", _WITHOUT_USER, all_users)

@@ -52,6 +52,14 @@ def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..
     return _field(load)
 
 
+def _groups(value: Any) -> list[str]:
+    """Return the names in `staff, ops`, which is how people type a list."""
+    names = [name.strip() for name in _text(value).split(",")]
+    if not all(name.isprintable() and len(name) <= 64 for name in names):
+        raise ValidationError("must be names of at most 64 characters with commas between them")
+    return [*dict.fromkeys(filter(None, names))]
+
+
 def _matching(pattern: str, requirement: str) -> Callable[..., Function]:
     return _checked(lambda value: re.fullmatch(pattern, _text(value)), requirement)
 
@@ -183,6 +191,7 @@ JsonText = _field(_json_text)
 MetadataText = _field(functools.partial(_json_text, most=64 * 1024))
 EntryOfTimeline = _field(_entry_of_timeline)
 Name = _field(lambda value: _text(value, 80).strip())
+Groups = _field(_groups)
 # The database limits the size, which a merge may exceed too.
 Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
 # Callers without a credential could fill the disk.

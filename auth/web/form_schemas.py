@@ -28,6 +28,7 @@ CarriedForm = Input.of(email=fields.Text(load_default=""))
 
 PageForm = Input.of(page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True))
 EmailForm = Input.of(email=fields.Email(required=True))
+InvitationForm = EmailForm.of(groups=fields.Groups(load_default=list))
 PasswordForm = Input.of(password=fields.Password(required=True))
 CommonForm = PasswordForm.of(email=fields.Text())
 NameForm = Input.of(name=fields.Name(required=True))

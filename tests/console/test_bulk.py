@@ -200,6 +200,7 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     operator.press(
         "invite-list",
         emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com;\n",
+        groups="staff",
     )
     assert "Invite 4 addresses" in words(operator.page)
     page = go_on(operator)
@@ -209,6 +210,10 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     database.run("DELETE FROM failure_counts")
     assert "4 of 4 done" in words(go_on(operator))
     assert outbox.last("f@example.com").kind == "invite"
+    in_group = database.all(
+        "SELECT email FROM users WHERE app_metadata -> 'groups' = '[\"staff\"]' ORDER BY email"
+    )
+    assert [row.email for row in in_group] == ["dave@example.com", "eve@example.com", "f@example.com"]
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500])

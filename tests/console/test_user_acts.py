@@ -226,12 +226,17 @@ class TestActs:
 
     def test_invited_user_gets_a_link_but_an_administrator_does_not(self, operator, client, outbox, database):
         def invite(email="dave@example.com"):
-            operator.visit("/console/users/invite")
-            return operator.press("invite", email=email)
+            shown = operator.visit("/console/users/invite")
+            assert ("In use: ops, staff." in shown.text) == bool(
+                database.count("users", "email = 'dave@example.com'")
+            )
+            return operator.press("invite", email=email, groups=" staff ,ops,staff")
 
         said = words(invite("Dave@example.com"))
         assert "The invitation is on its way." in said
         assert "invited, by administrator carol@example.com" in said
+        chosen = database.value("SELECT app_metadata -> 'groups' FROM users WHERE email = 'dave@example.com'")
+        assert chosen == ["staff", "ops"]
         database.run("UPDATE users SET role = 'admin' WHERE email = 'dave@example.com'")
         database.run("DELETE FROM request_counts")
         before = database.everything("users", "outbox", "one_time_tokens")

@@ -22,6 +22,11 @@ from sql import Transaction, queries
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
 
 
+def invitation(email: str, groups: list[str]) -> dict[str, Any]:
+    """Return the `Invitation` body of an address and the names of groups."""
+    return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
+
+
 def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)

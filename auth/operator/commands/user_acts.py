@@ -18,9 +18,10 @@ from auth.domain.account import passkeys
 from auth.domain.admin import lists, messages, searches, users
 from auth.operator.commands.common import failures
 from auth.operator.commands.explain import facts, lines_of_facts
-from auth.web import counts, fields
+from auth.web import counts, fields, form_schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.input import check
 from sql import queries
 
 _MOST_FOUND = 500
@@ -124,23 +125,25 @@ def list_command(as_csv: bool, as_json: bool) -> None:
 
 @click.command("invite", short_help="Invite users by email.")
 @click.argument("emails", nargs=-1, required=True, metavar="EMAIL...|FILE")
+@click.option("--groups", default="", metavar="NAME,NAME", help="Put the users into these groups.")
 @json_option
-def invite(emails: tuple[str, ...], as_json: bool) -> None:
+def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
     """Create a user for each email, up to 500, and send a link that is valid for seven days.
 
     FILE has one email per line. Exits with 3 if an invitation was refused. AUTH_RATE_LIMIT_INVITE counts.
 
     \b
     Example: latchkey users invite ada@example.com
-             latchkey users invite team.txt
+             latchkey users invite team.txt --groups staff,ops
     """
     has_refused = False
     with acting(), failures(Path(emails[0])):
         texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
+        named = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
         for email in lists.emails_in("\n".join(texts)):
             reason = None
             try:
-                messages.invite({"email": email, "data": {}, "options": {}})
+                messages.invite(messages.invitation(email, named))
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."

@@ -90,6 +90,20 @@ def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox,
     assert "must be email addresses, not team" in run("invite", "team", status=2)
 
 
+def test_groups_of_several_invitations_add_up(run, database):
+    def groups():
+        return database.value("SELECT app_metadata -> 'groups' FROM users")
+
+    run("invite", "dave@example.com", "--groups", "staff, ops")
+    assert groups() == ["staff", "ops"]
+    run("invite", "dave@example.com", "--groups", "sales,ops,")
+    assert sorted(groups()) == ["ops", "sales", "staff"]
+    run("invite", "dave@example.com")
+    assert sorted(groups()) == ["ops", "sales", "staff"]
+    refused = run("invite", "dave@example.com", "--groups", f"a,{'x' * 65}", status=2)
+    assert "groups: must be names of at most 64 characters with commas between them" in refused
+
+
 @pytest.mark.parametrize(("option", "seconds"), [([], None), (["--for", "24h"], 86_400)])
 def test_ban_ends_the_sessions_until_it_is_lifted(run, alice, database, option, seconds):
     session = alice.sign_in()

@@ -11,6 +11,15 @@ from auth.web.html.admin.console_page import pretty
 from auth.web.input import known_id
 from sql import queries
 
+# Groups that a form offers, of the newest users.
+_MOST_GROUPS, _MOST_USERS = 20, 10_000
+
+
+def all_users() -> Subject:
+    """Return the subject of an act that makes users; its row has the groups in use."""
+    groups = queries.list_groups(latchkey.db, most_users=_MOST_USERS, most=_MOST_GROUPS)
+    return Subject("Users", "console/users", groups)
+
 
 def changeable_user(user_id: str) -> Subject:
     """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
