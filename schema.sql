@@ -125,6 +125,7 @@ CREATE TABLE oauth_clients (
   introspects_sessions        boolean NOT NULL DEFAULT false,
   token_lifetime              integer,
   id_token_signed_response_alg text NOT NULL DEFAULT 'RS256',
+  backchannel_logout_uri      text NOT NULL DEFAULT '',
   previous_secret_hash        bytea,
   previous_secret_expires_at  timestamptz,
   created_at                  timestamptz NOT NULL DEFAULT now(),
@@ -430,11 +431,14 @@ CREATE TABLE spent_id_tokens (
 CREATE INDEX spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
 -- Messages, written in the transaction of the act that they report. `secret` is encrypted. A message being
--- sent is leased until `next_attempt_at`. Kind `none` is never sent (see write_message).
+-- sent is leased until `next_attempt_at`. Kind `none` is never sent (see write_message). `logout` is the
+-- channel to applications (see write_logout).
 CREATE TABLE outbox (
   id                 uuid PRIMARY KEY,
   user_id            uuid,
-  channel            text CONSTRAINT outbox_channel_check CHECK (channel IN ('email', 'sms', 'webhook')),
+  channel            text CONSTRAINT outbox_channel_check CHECK (
+                       channel IN ('email', 'sms', 'webhook', 'logout')
+                     ),
   kind               text NOT NULL,
   recipient          text,
   variables          jsonb NOT NULL DEFAULT '{}',

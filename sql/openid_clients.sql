@@ -2,15 +2,16 @@
 --                    token_endpoint_auth_method text, is_dynamic boolean, redirect_uris text[],
 --                    post_logout_redirect_uris text[], grant_types text[], scopes text[], resources text[],
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
---                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text)
+--                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
+--                    backchannel_logout_uri text)
 INSERT INTO oauth_clients AS c (
   id, name, uri, logo_uri, secret_hash, token_endpoint_auth_method, is_dynamic, redirect_uris,
   post_logout_redirect_uris, grant_types, scopes, resources, allowed_roles, require_pkce, skip_consent,
-  introspects_sessions, token_lifetime, id_token_signed_response_alg
+  introspects_sessions, token_lifetime, id_token_signed_response_alg, backchannel_logout_uri
 ) VALUES (
   :id, :name, :uri, :logo_uri, :secret_hash, :token_endpoint_auth_method, :is_dynamic, :redirect_uris,
   :post_logout_redirect_uris, :grant_types, :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent,
-  :introspects_sessions, :token_lifetime, :id_token_signed_response_alg
+  :introspects_sessions, :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri
 )
 ON CONFLICT (id) DO UPDATE
    SET name = excluded.name,
@@ -28,6 +29,7 @@ ON CONFLICT (id) DO UPDATE
        introspects_sessions = excluded.introspects_sessions,
        token_lifetime = excluded.token_lifetime,
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
+       backchannel_logout_uri = excluded.backchannel_logout_uri,
        updated_at = now();
 
 -- name: delete_surplus_clients(origin jsonb)
@@ -72,7 +74,7 @@ SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
-       c.id_token_signed_response_alg,
+       c.id_token_signed_response_alg, c.backchannel_logout_uri,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
@@ -86,7 +88,7 @@ SELECT count(*) AS total FROM oauth_clients;
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
-       c.id_token_signed_response_alg,
+       c.id_token_signed_response_alg, c.backchannel_logout_uri,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c

@@ -6,6 +6,9 @@ SELECT c.id, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifet
   FROM oauth_clients AS c
  WHERE c.id = :client_id;
 
+-- name: select_time() -> row
+SELECT floor(extract(epoch FROM now()))::bigint AS seconds;
+
 -- name: lock_owner_of_oauth_code(code_hash bytea) -> row?
 SELECT u.id
   FROM users AS u

@@ -1080,7 +1080,7 @@ def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | 
 
 def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None) -> int: ...
+def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None) -> int: ...
 
 def delete_surplus_clients(on: Runner, /) -> int: ...
 
@@ -1115,6 +1115,7 @@ class SelectClient(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    backchannel_logout_uri: str
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
@@ -1145,6 +1146,7 @@ class ListClients(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    backchannel_logout_uri: str
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
@@ -1245,6 +1247,7 @@ class LockClientOfRequest(NamedTuple):
     introspects_sessions: bool
     token_lifetime: int | None
     id_token_signed_response_alg: str
+    backchannel_logout_uri: str
     previous_secret_hash: memoryview | None
     previous_secret_expires_at: datetime | None
     created_at: datetime
@@ -1292,6 +1295,11 @@ class AuthenticateClient(NamedTuple):
     issued_at: int
 
 def authenticate_client(on: Runner, /, *, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> AuthenticateClient | None: ...
+
+class SelectTime(NamedTuple):
+    seconds: int
+
+def select_time(on: Runner, /) -> SelectTime: ...
 
 class LockOwnerOfOauthCode(NamedTuple):
     id: str

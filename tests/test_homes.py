@@ -330,6 +330,8 @@ READING_ENDS = {
     **dict.fromkeys(("end_access", "end_all_access", "end_any_session", "end_lost_access"), "ends it"),
     **dict.fromkeys(("revoke_client_session", "open_client_session", "has_lost_access"), "ends it"),
     **dict.fromkeys(("end_sessions", "end_session_and_opened"), "ends it, for nodes of 0.3.0"),
+    "end_before_deletion": "ends it",
+    "write_logout": "tells applications",
     "select_any_session": "shows what an administrator may end",
     "timeline_of_sessions": "tells an expired session from an ended one",
     "delete_expired_sessions": "others are kept by the time of their end",

@@ -19,6 +19,7 @@ FLOW_LIFETIME = 10 * MINUTE
 # Of an application's authorization request, whose user may sign in by a link.
 REQUEST_LIFETIME = LINK_LIFETIME
 ID_TOKEN_LIFETIME = HOUR
+LOGOUT_TOKEN_LIFETIME = 2 * MINUTE
 
 # Tries of a network for a mailed code, and of a session for a challenge.
 TRIES = 5

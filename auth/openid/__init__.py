@@ -7,7 +7,10 @@ from auth.core.settings import Settings
 if TYPE_CHECKING:
     from flask import Flask
 
+    from auth.core.tokens.derived_keys import Sealer
+    from auth.delivery.senders.sender import Sender
     from auth.web.context import Lists
+    from sql import Database
 
 
 def init_lists(lists: "Lists", _settings: Settings) -> None:
@@ -35,6 +38,13 @@ def init_app(app: "Flask") -> None:
     app.register_error_handler(oauth_errors.OAuthError, oauth_errors.answer)
     for view in (grants, clients, authorization, openid):
         app.register_blueprint(view.blueprint)
+
+
+def senders(settings: Settings, db: "Database | None", sealer: "Sealer | None") -> "dict[str, Sender]":
+    """Return the sender of logout tokens, which needs the database."""
+    from auth.openid.backchannel_logout import CHANNEL, LogoutSender
+
+    return {CHANNEL: LogoutSender(settings, db, sealer)} if db and sealer else {}
 
 
 def commands() -> dict[str, str]:

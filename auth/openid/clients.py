@@ -53,6 +53,7 @@ class ClientChange(AdminInput):
     introspects_sessions = fields.Flag(load_default=False)
     token_lifetime = fields.TokenLifetime(load_default=None)
     id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
+    backchannel_logout_uri = fields.Text(load_default="")
 
 
 class NewClient(ClientChange):
@@ -179,10 +180,14 @@ def end_previous_secret(client_id: str) -> None:
 
 def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return check(schema, body)
+        values: dict[str, Any] = check(schema, body)
     except ApiError as error:
         # The clients of the dialect show `msg` alone.
         raise _refusal(error.details or error.msg) from None
+    # Here, because it resolves a name, which may take a while.
+    if uri := values.get("backchannel_logout_uri"):
+        _check_uri("backchannel_logout_uri", uri, uris.check_backchannel)
+    return values
 
 
 def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,6 +299,7 @@ def _object(row: Any, secret: str | None = None) -> dict[str, Any]:
         "previous_secret_expires_at": row.previous_secret_expires_at,
         "client_uri": row.uri,
         "logo_uri": row.logo_uri,
+        "backchannel_logout_uri": row.backchannel_logout_uri,
     }
     return {
         "client_id": row.id,

@@ -46,6 +46,12 @@ _options: list[_Option] = [
     _several(
         "--logout-uri", "post_logout_redirect_uris", "URI", "Let it send users to URI after signing them out."
     ),
+    click.option(
+        "--backchannel-logout-uri",
+        "backchannel_logout_uri",
+        metavar="URL",
+        help="Tell it at URL that a user's session has ended.",
+    ),
     _several("--resource", "resources", "URI", "Let it ask for tokens with the audience URI."),
     _several(
         "--grant",

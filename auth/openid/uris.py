@@ -4,6 +4,9 @@ import re
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
+from auth.core.net import webhook_urls
+from auth.web.context import latchkey
+
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
 # Of an authority, which has no user.
@@ -44,6 +47,14 @@ def check_web(uri: str) -> None:
     if parts.scheme not in ("http", "https"):
         raise InvalidUri("it must begin with https:// or http://")
     _check_host(parts)
+
+
+def check_backchannel(uri: str) -> None:
+    """Check where a client is told of ended sessions, and the addresses of its host. Raises `InvalidUri`."""
+    try:
+        webhook_urls.check_url(uri, latchkey.settings.webhook_private_networks)
+    except webhook_urls.InvalidUrl as error:
+        raise InvalidUri(f"it {error}") from None
 
 
 def matches(registered: str, uri: str) -> bool:

@@ -1,8 +1,10 @@
--- The target that may be slow: the recipient's mail host, or the SMS provider.
+-- The target that may be slow: the recipient's mail host, the SMS provider, or an application.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) ELSE channel END
+  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1)
+                      WHEN 'logout' THEN recipient
+                      ELSE channel END
 $$;
 
 -- Writes an email or SMS, in the transaction that makes it true. Without an address nothing is sent: it makes
@@ -29,11 +31,12 @@ AS $$
     LEFT JOIN users ON users.id = owner
 $$;
 
--- Whether a notice waits for others of its kind, or for the next window of the total: it is not late.
+-- Whether a message is not late: it waits for an application, or it is a notice that waits for others of its
+-- kind or for the next window of the total.
 CREATE OR REPLACE FUNCTION waits_for_others(m outbox) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT m.is_notice AND m.attempts = 0 AND m.next_attempt_at > now()
+  SELECT m.channel = 'logout' OR m.is_notice AND m.attempts = 0 AND m.next_attempt_at > now()
 $$;
 
 CREATE OR REPLACE FUNCTION message_details(message outbox, target text) RETURNS jsonb

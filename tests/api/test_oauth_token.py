@@ -105,6 +105,7 @@ class TestTokens:
             True,
             True,
         )
+        assert len(claims.pop("sid")) == 32
         half = create_half_hash(tokens["access_token"], algorithm)
         expected = {"iss": "http://localhost:8000", "sub": alice.id, "aud": app_client.id, "nonce": "a nonce"}
         expected |= {"at_hash": half and half.decode(), "acr": "aal1", "amr": ["pwd"]}

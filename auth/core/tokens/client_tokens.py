@@ -1,4 +1,5 @@
-"""Tokens of OAuth clients: access tokens (RFC 9068) and ID tokens (OpenID Connect Core, section 2).
+"""Tokens of OAuth clients: access tokens (RFC 9068), ID tokens (OpenID Connect Core, section 2) and logout
+tokens (OpenID Connect Back-Channel Logout 1.0).
 
 An access token names its client, so it is refused wherever a session's is expected. The
 statement that serves it checks expiry, session and grant.
@@ -17,6 +18,7 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, signing_key
 
 TYPE = "at+jwt"
+LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,16 @@ class ClientTokens:
         """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
         times = {"iat": issued_at, "exp": issued_at + promises.ID_TOKEN_LIFETIME}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
+
+    def logout_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
+        """Return a token that ends a session at its client. `claims` has `sub`, `aud` and `sid`."""
+        times = {
+            "iat": issued_at,
+            "exp": issued_at + promises.LOGOUT_TOKEN_LIFETIME,
+            "jti": str(uuid.uuid4()),
+        }
+        named = {"iss": self._issuer, **claims, **times, "events": {LOGOUT_EVENT: {}}}
+        return jws.sign(named, self._key_of(algorithm), "logout+jwt")
 
     def id_token_algorithms(self) -> list[str]:
         """Return the algorithms that can sign ID tokens."""

@@ -92,6 +92,8 @@ def find(message_id: str) -> "queries.SelectMessage":
 def _obstacle(message: Any) -> str | None:
     if message.outcome == "waiting":
         return None
+    if message.channel == "logout":
+        return "an application is told of the end of a session for an hour"
     if not message.has_user:
         return "its user no longer exists"
     if message.kind == "reauthentication":

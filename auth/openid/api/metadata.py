@@ -8,7 +8,7 @@ from auth.web.context import latchkey
 from auth.web.html.page import LANGUAGES
 
 _CLAIMS = [
-    "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr",
+    "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "sid",
     "name", "preferred_username", "picture", "locale", "updated_at",
     "email", "email_verified", "phone_number", "phone_number_verified", "groups", "roles",
 ]  # fmt: skip
@@ -32,6 +32,8 @@ def of_provider() -> dict[str, Any]:
         "response_modes_supported": ["query"],
         "grant_types_supported": GRANT_TYPES,
         "subject_types_supported": ["public"],
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
         "acr_values_supported": ["aal1", "aal2"],
         "id_token_signing_alg_values_supported": latchkey.client_tokens.id_token_algorithms(),
         "token_endpoint_auth_methods_supported": [*by_secret, "none"],

@@ -43,7 +43,7 @@ _SEARCHED, _SEARCHED_OF_ONE = 100, 1000
 _MOST_OF_USER = 25
 # Ended sessions, whose last use is shown, are kept so long.
 _KEPT = timedelta(days=30)
-_TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg")
+_TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
 _GRANT_TYPES = {
@@ -128,7 +128,7 @@ def _found(client_id: str) -> Subject:
     # The type of a client cannot change.
     is_public = client["client_type"] == "public"
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
-    known = {"previous_secret_expires_at": None} | client | _CHOICES
+    known = {"previous_secret_expires_at": None, "backchannel_logout_uri": ""} | client | _CHOICES
     known |= {"methods": methods, "last_used_at": use.last_used_at}
     row = SimpleNamespace(**known, grants=_amount(use.grants))
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)

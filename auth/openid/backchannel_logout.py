@@ -1,0 +1,71 @@
+"""Tells applications that a user's session has ended (OpenID Connect Back-Channel Logout 1.0)."""
+
+import functools
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from auth.core.keys.key_ring import KeyRing
+from auth.core.keys.openid_keys import OpenIdKeys
+from auth.core.net import webhook_urls
+from auth.core.promises import HTTP_TIMEOUT
+from auth.core.settings import Settings
+from auth.core.tokens.client_tokens import ClientTokens
+from auth.core.tokens.derived_keys import Sealer
+from auth.delivery.senders import http_post
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.openid import claims
+from sql import Database, queries
+
+CHANNEL = "logout"
+_ACCEPTED = (200, 204)
+_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def as_message(row: Any) -> Message:
+    return Message(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
+
+
+@dataclass(eq=False, repr=False)
+class LogoutSender(Sender):
+    compose = staticmethod(as_message)
+    settings: Settings
+    db: Database
+    sealer: Sealer
+    timeout: float = HTTP_TIMEOUT
+
+    def send(self, recipient: str, message: Message) -> str:
+        """Post a new token to an application, and return its reply. Raises `psycopg2.Error` too."""
+        token = self._token(json.loads(message.text))
+        allows = webhook_urls.allowed_addresses(recipient, self.settings.webhook_private_networks)
+        body = urlencode({"logout_token": token}).encode()
+        try:
+            response = http_post.post(recipient, body, _HEADERS, timeout=self.timeout, allows=allows)
+        except TryLater as failure:
+            # Without `is_down`: it is one application, not the channel.
+            raise TryLater(str(failure)) from failure
+        reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}", token)
+        if response.status in _ACCEPTED:
+            return reply
+        # The application has understood the token, and could not end its session (section 2.8).
+        if response.status == 400:
+            raise Refused(reply)
+        raise TryLater(reply, seconds=response.seconds)
+
+    def _token(self, ended: dict[str, Any]) -> str:
+        """Return a token of this moment: applications refuse one that is old, or that they have seen."""
+        self._key_ring.refresh()
+        keys = OpenIdKeys(self.db, self.sealer)
+        tokens = ClientTokens(self._key_ring.access_tokens, keys, issuer=self.settings.jwt_issuer)
+        named = {
+            "sub": ended["user_id"],
+            "aud": ended["client_id"],
+            "sid": claims.sid_of(ended["session_id"]),
+        }
+        now = queries.select_time(self.db).seconds
+        return tokens.logout_token(named, issued_at=now, algorithm=ended["algorithm"])
+
+    @functools.cached_property
+    def _key_ring(self) -> KeyRing:
+        return KeyRing(self.settings)

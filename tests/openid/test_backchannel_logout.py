@@ -1,0 +1,210 @@
+"""Back-channel logout: an application is told that a user's session at it has ended."""
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
+
+from tests.support.answers import assert_error
+from tests.support.deliverers import deliver_due
+from tests.support.http_target import HttpTarget
+from tests.support.openid import allow, bearer, claims_of, make_client, tokens_of
+from tests.support.users import NEW_PASSWORD
+
+EVENT = "http://schemas.openid.net/event/backchannel-logout"
+MEMBERS = {"iss", "aud", "sub", "sid", "iat", "exp", "jti", "events"}
+
+
+@pytest.fixture
+def client(make_app):
+    """A service that may reach this machine."""
+    return make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="true").test_client()
+
+
+@pytest.fixture
+def deliver(client):
+    return lambda: deliver_due(client.application.extensions["latchkey"])
+
+
+@pytest.fixture
+def target():
+    with HttpTarget() as target:
+        yield target
+
+
+@pytest.fixture
+def wiki(database, target):
+    return make_client(database, name="Wiki", backchannel_logout_uri=f"{target.url}/logout?of=wiki")
+
+
+@pytest.fixture
+def tokens(client, database, wiki, alice):
+    return tokens_of(client, database, wiki, alice)
+
+
+def received(target: HttpTarget) -> list[str]:
+    """Return the logout tokens, each of which came alone in a form."""
+    found = []
+    for posted in target.requests:
+        assert (posted.path, posted.headers["content-type"]) == (
+            "/logout?of=wiki",
+            "application/x-www-form-urlencoded",
+        )
+        (name, (token,)) = next(iter(parse_qs(posted.body.decode(), strict_parsing=True).items()))
+        assert name == "logout_token"
+        found.append(token)
+    return found
+
+
+def outcomes(database: Any) -> list[str | None]:
+    return [row.outcome for row in database.all("SELECT outcome FROM outbox WHERE channel = 'logout'")]
+
+
+def time_passes(database: Any, minutes: int) -> None:
+    """Make what waits due, as much later."""
+    for column in ("created_at", "expires_at", "next_attempt_at"):
+        database.run(
+            f"UPDATE outbox SET {column} = {column} - make_interval(mins => %(minutes)s)", minutes=minutes
+        )
+
+
+# What ends a session at an application, by the session of its user, an administrator's request and the client.
+ENDS = {
+    "sign-out everywhere": lambda session, admin, wiki, tokens: session.post("/logout?scope=global"),
+    "password": lambda session, admin, wiki, tokens: session.put("/user", json={"password": NEW_PASSWORD}),
+    "ban": lambda session, admin, wiki, tokens: admin("PUT", "/users/{user}", {"ban_duration": "1h"}),
+    "lost role": lambda session, admin, wiki, tokens: admin(
+        "PUT", "/oauth/clients/{wiki}", {"allowed_roles": ["staff"]}
+    ),
+    "removed application": lambda session, admin, wiki, tokens: session.delete(
+        f"/user/oauth/grants?client_id={wiki.id}"
+    ),
+    "deleted user": lambda session, admin, wiki, tokens: session.delete("/user", json={}),
+    "user deleted by an administrator": lambda session, admin, wiki, tokens: admin("DELETE", "/users/{user}"),
+    "deleted application": lambda session, admin, wiki, tokens: admin("DELETE", "/oauth/clients/{wiki}"),
+    "revocation": lambda session, admin, wiki, tokens: wiki.post(
+        session.client, "/oauth/revoke", token=tokens["refresh_token"]
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_application_is_told_once_of_a_session_that_an_act_ends(
+    client, database, alice, wiki, tokens, target, deliver, service_role, end
+):
+    def admin(method: str, path: str, body: Any = None) -> Any:
+        named = path.format(user=alice.id, wiki=wiki.id)
+        return client.open(f"/admin{named}", method=method, json=body, headers=service_role)
+
+    session = alice.open_session(client)
+    assert outcomes(database) == []
+    assert ENDS[end](session, admin, wiki, tokens).status_code in (200, 204)
+    deliver()
+    (token,) = received(target)
+    keys = KeySet.import_key_set(client.get("/.well-known/jwks.json").json)
+    read, id_token = jwt.decode(token, keys, algorithms=["RS256"]), claims_of(tokens["id_token"])
+    assert (read.header["typ"], {*read.claims}) == ("logout+jwt", MEMBERS)
+    own = {name: id_token[name] for name in ("iss", "aud", "sub", "sid")}
+    assert own.items() <= read.claims.items()
+    assert (read.claims["exp"] - read.claims["iat"], read.claims["events"]) == (120, {EVENT: {}})
+    # No id of a session leaves the house in it, and it is no other kind of token.
+    assert claims_of(tokens["access_token"])["session_id"] not in str(read.claims)
+    for path in ("/user", "/oauth/userinfo"):
+        assert client.get(path, headers=bearer(token)).status_code == 401
+    assert (deliver(), outcomes(database)) == (0, ["sent"])
+
+
+def test_application_that_is_down_for_twenty_minutes_gets_a_token_of_that_moment(
+    client, database, alice, tokens, target, deliver
+):
+    target.status = 503
+    alice.open_session(client).post("/logout?scope=global")
+    deliver()
+    time_passes(database, 20)
+    target.status = 204
+    deliver()
+    first, second = map(claims_of, received(target))
+    assert first["jti"] != second["jti"]
+    assert second["exp"] > datetime.now(UTC).timestamp() + 100
+    assert outcomes(database) == ["sent"]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [(200, "sent"), (204, "sent"), (400, "failed"), (404, None), (302, None)]
+)
+def test_reply_decides_whether_the_application_is_told_again(
+    client, database, alice, tokens, target, deliver, status, outcome
+):
+    target.status, target.headers = status, {"Location": f"{target.url}/elsewhere"}
+    alice.open_session(client).post("/logout?scope=global")
+    deliver()
+    assert (outcomes(database), len(received(target))) == ([outcome], 1)
+    time_passes(database, 61)
+    deliver()
+    assert (outcomes(database), len(received(target))) == ([outcome or "expired"], 1)
+
+
+def test_address_that_became_private_is_not_reached(make_app, database, alice, wiki, target):
+    client = make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="false").test_client()
+    tokens_of(client, database, wiki, alice)
+    alice.open_session(client).post("/logout?scope=global")
+    deliver_due(client.application.extensions["latchkey"])
+    assert (target.requests, outcomes(database)) == ([], [None])
+
+
+def test_nobody_else_is_told(client, database, alice, bob, wiki, tokens, target, deliver):
+    silent = make_client(database)
+    tokens_of(client, database, silent, alice)
+    # Without an ID token there is no sid.
+    tokens_of(client, database, wiki, alice, "email")
+    others = tokens_of(client, database, wiki, bob)
+    expired = allow(database, bob.id, wiki.id)
+    database.run("DELETE FROM sessions WHERE id = %(id)s", id=expired)
+    alice.open_session(client).post("/logout?scope=global")
+    deliver()
+    assert [claims_of(token)["sub"] for token in received(target)] == [alice.id]
+    assert wiki.refresh(client, others["refresh_token"]).status_code == 200
+
+
+def test_sid_is_that_of_the_session_also_after_a_refresh(client, database, alice, wiki, tokens):
+    again = wiki.refresh(client, tokens["refresh_token"]).json
+    other = tokens_of(client, database, wiki, alice)
+    sids = [claims_of(each["id_token"])["sid"] for each in (tokens, again, other)]
+    assert sids[0] == sids[1] != sids[2]
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("http://wiki.example.com/logout", "must have a host that can be resolved"),
+        ("http://127.0.0.1/logout", "must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true"),
+        ("http://93.184.216.34/logout", "must be https, except in a private network"),
+        ("https://169.254.169.254/", "must not be in a private network"),
+        ("javascript:alert(1)", "must be an http or https URL"),
+        ("https://93.184.216.34/#x", "must not have a user, zone or fragment"),
+    ],
+)  # fmt: skip
+def test_uri_is_guarded_as_those_of_webhooks(make_app, service_role, uri, why):
+    client = make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="false").test_client()
+    body = {"redirect_uris": ["https://wiki.example.com/callback"], "backchannel_logout_uri": uri}
+    response = client.post("/admin/oauth/clients", json=body, headers=service_role)
+    assert_error(response, 400, "validation_failed", f"invalid backchannel_logout_uri '{uri}': it {why}")
+
+
+def test_only_an_administrator_names_the_uri(make_app, client, database, service_role):
+    uri = "https://93.184.216.34/logout"
+    body = {"redirect_uris": ["https://wiki.example.com/callback"], "backchannel_logout_uri": uri}
+    registering = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true").test_client()
+    assert "backchannel_logout_uri" not in registering.post("/oauth/clients/register", json=body).json
+    made = client.post("/admin/oauth/clients", json=body, headers=service_role).json
+    assert made["backchannel_logout_uri"] == uri
+    path = f"/admin/oauth/clients/{made['client_id']}"
+    cleared = client.put(path, json={"backchannel_logout_uri": ""}, headers=service_role).json
+    assert "backchannel_logout_uri" not in cleared
+    assert database.value("SELECT string_agg(backchannel_logout_uri, '') FROM oauth_clients") == ""
+    metadata = client.get("/.well-known/openid-configuration").json
+    assert metadata["backchannel_logout_supported"] is True
+    assert metadata["backchannel_logout_session_supported"] is True
