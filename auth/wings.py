@@ -3,8 +3,8 @@
 The application, the delivery process and the commands import those that are on. A wing is a package with some
 of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house shows,
 `init_domain(lists, settings)` what the domain asks, also in commands, `senders(settings, db, sealer)` its
-senders by channel. `commands()` are the modules of its commands by name, and `checks()` those of the doctor,
-whether it is on or not.
+senders by channel, without the database those that need none. `commands()` are the modules of its commands by
+name, and `checks()` those of the doctor, whether it is on or not.
 """
 
 import importlib
@@ -13,8 +13,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from auth.core.settings import Settings
-from auth.core.tokens.derived_keys import Sealer
-from sql import Database
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -35,34 +33,26 @@ WINGS: dict[str, Callable[[Settings], object]] = {
 
 def init_domain(parts: Any) -> None:
     """Let the wings add what the domain asks. Imports no page, so that commands start quickly."""
-    for add in _functions(on(parts.settings), "init_domain"):
+    for add in functions(on(parts.settings), "init_domain"):
         add(parts.lists, parts.settings)
 
 
 def init_app(app: "Flask", parts: Any) -> None:
     """Let the wings add what the house shows, and their routes."""
-    for add in _functions(on(parts.settings), "init_lists"):
+    for add in functions(on(parts.settings), "init_lists"):
         add(parts.lists, parts.settings)
-    for add in _functions(on(parts.settings), "init_app"):
+    for add in functions(on(parts.settings), "init_app"):
         add(app)
-
-
-def senders(settings: Settings, db: Database | None, sealer: Sealer | None) -> dict[str, Any]:
-    """Return the senders of the wings by channel. Without the database, those that need it are missing."""
-    found: dict[str, Any] = {}
-    for each in _functions(on(settings), "senders"):
-        found |= each(settings, db, sealer)
-    return found
 
 
 def commands() -> dict[str, str]:
     """Return the modules of the wings' commands by name."""
-    return dict(chain.from_iterable(each().items() for each in _functions(WINGS, "commands")))
+    return dict(chain.from_iterable(each().items() for each in functions(WINGS, "commands")))
 
 
 def checks() -> list[Any]:
     """Return the wings' checks of a deployment."""
-    return list(chain.from_iterable(each() for each in _functions(WINGS, "checks")))
+    return list(chain.from_iterable(each() for each in functions(WINGS, "checks")))
 
 
 def on(settings: Settings) -> list[str]:
@@ -70,7 +60,8 @@ def on(settings: Settings) -> list[str]:
     return [wing for wing, is_on in WINGS.items() if is_on(settings)]
 
 
-def _functions(names: Iterable[str], name: str) -> Iterator[Callable[..., Any]]:
+def functions(names: Iterable[str], name: str) -> Iterator[Callable[..., Any]]:
+    """Yield what these wings have of a name."""
     for wing in names:
         if found := getattr(importlib.import_module(f"auth.{wing}"), name, None):
             yield found

@@ -442,7 +442,7 @@ def test_audience_of_a_clients_access_token_is_written_in_one_place():
         if string_of(key) == "aud"
     }
     of_id_token = ("auth/openid/exchange.py", "row.client_id")
-    of_logout_token = ("auth/openid/backchannel_logout.py", "ended['client_id']")
+    of_logout_token = ("auth/openid/backchannel/logout_tokens.py", "ended['client_id']")
     assert written == {
         ("auth/openid/exchange.py", "audience.of_token(resource)"),
         of_id_token,

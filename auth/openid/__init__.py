@@ -42,7 +42,7 @@ def init_app(app: "Flask") -> None:
 
 def senders(settings: Settings, db: "Database | None", sealer: "Sealer | None") -> "dict[str, Sender]":
     """Return the sender of logout tokens, which needs the database."""
-    from auth.openid.backchannel_logout import CHANNEL, LogoutSender
+    from auth.openid.backchannel.logout_tokens import CHANNEL, LogoutSender
 
     return {CHANNEL: LogoutSender(settings, db, sealer)} if db and sealer else {}
 

@@ -11,6 +11,7 @@ from marshmallow import Schema
 from auth.core import promises
 from auth.core.tokens import one_time
 from auth.openid import audience, uris
+from auth.openid.client_object import as_object
 from auth.web import audit, fields, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -87,7 +88,7 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
 
 def get(client_id: str) -> dict[str, Any]:
     """Return a client's object. Raises `ApiError`."""
-    return _object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
+    return as_object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
 
 
 def select_client(client_id: str) -> "queries.SelectClient | None":
@@ -101,7 +102,7 @@ def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
     `query` has `page` and `per_page`, from 1.
     """
     rows = queries.list_clients(latchkey.db, **bounds(query))
-    return [_object(row) for row in rows], queries.count_clients(latchkey.db).total
+    return [as_object(row) for row in rows], queries.count_clients(latchkey.db).total
 
 
 def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
         queries.replace_client_secret(tx, id=before.id, secret_hash=one_time.hash_token(secret), **kept)
         details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
         audit.record(tx, None, None, ["client_secret_replaced"], [], **details)
-        return _object(queries.select_client(tx, id=before.id), secret)
+        return as_object(queries.select_client(tx, id=before.id), secret)
 
 
 def end_previous_secret(client_id: str) -> None:
@@ -226,7 +227,7 @@ def _lock(tx: Transaction, client_id: str) -> "queries.SelectClient":
 
 def _write(tx: Transaction, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
     queries.write_client(tx, **client)
-    return _object(queries.select_client(tx, id=client["id"]), secret)
+    return as_object(queries.select_client(tx, id=client["id"]), secret)
 
 
 def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
@@ -291,35 +292,3 @@ def _check_uri(name: str, uri: str, check_uri: Any) -> None:
     except uris.InvalidUri as error:
         problem = f"invalid {name.removesuffix('s')} '{uri}': {error}"
         raise _refusal(problem, name, "uri", uri=uri, why=str(error)) from None
-
-
-def _object(row: Any, secret: str | None = None) -> dict[str, Any]:
-    optional = {
-        "client_secret": secret,
-        "previous_secret_expires_at": row.previous_secret_expires_at,
-        "client_uri": row.uri,
-        "logo_uri": row.logo_uri,
-        "backchannel_logout_uri": row.backchannel_logout_uri,
-    }
-    return {
-        "client_id": row.id,
-        "client_name": row.name,
-        **{name: value for name, value in optional.items() if value},
-        "client_type": "public" if row.secret_hash is None else "confidential",
-        "token_endpoint_auth_method": row.token_endpoint_auth_method,
-        "registration_type": "dynamic" if row.is_dynamic else "manual",
-        "redirect_uris": row.redirect_uris,
-        "post_logout_redirect_uris": row.post_logout_redirect_uris,
-        "grant_types": row.grant_types,
-        "response_types": ["code"],
-        "scopes": row.scopes,
-        "resources": row.resources,
-        "allowed_roles": row.allowed_roles,
-        "require_pkce": row.require_pkce,
-        "skip_consent": row.skip_consent,
-        "introspects_sessions": row.introspects_sessions,
-        "token_lifetime": row.token_lifetime,
-        "id_token_signed_response_alg": row.id_token_signed_response_alg,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }

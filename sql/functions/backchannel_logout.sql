@@ -1,5 +1,5 @@
--- Tells an application with an ID token, for an hour, that its session has ended, or goes with its user (OpenID
--- Connect Back-Channel Logout 1.0). The logout token is made when it is sent.
+-- Tells an application with an ID token, for an hour, that its session has ended, or goes with its user
+-- (OpenID Connect Back-Channel Logout 1.0). The logout token is made when it is sent.
 CREATE OR REPLACE FUNCTION write_logout() RETURNS trigger
   LANGUAGE plpgsql VOLATILE
 AS $$

@@ -29,7 +29,9 @@ def senders(
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
-    return found | wings.senders(settings, db, sealer)
+    for add in wings.functions(wings.on(settings), "senders"):
+        found |= add(settings, db, sealer)
+    return found
 
 
 def notices(settings: Settings) -> list[str]:

@@ -1,0 +1,1 @@
+"""What applications are told without a browser."""
