@@ -301,9 +301,9 @@ CREATE TABLE browser_sessions (
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
--- a removed factor that the links of notices ask for; nodes of 0.3.0 use `asks_for_factor`. Links of purpose
--- `email_restore` are from 0.1.0. Those of a sign-up carry its password and data, because several people may
--- sign up with one address.
+-- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing
+-- reads. Links of purpose `email_restore` are from 0.1.0. Those of a sign-up carry its password and data,
+-- because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -541,7 +541,7 @@ CREATE UNLOGGED TABLE request_counts (
   count       bigint NOT NULL,
   expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 70);
--- The function add_to_count writes `key` from the columns after it, which nodes of 0.3.0 do not know.
+-- The function add_to_count writes `key` from the columns after it.
 CREATE TABLE failure_counts (
   key         text PRIMARY KEY,
   count       bigint NOT NULL,
@@ -553,7 +553,6 @@ CREATE TABLE failure_counts (
 ) WITH (fillfactor = 70);
 CREATE INDEX request_counts_expires_at ON request_counts (expires_at);
 CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
-CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
 CREATE INDEX failure_counts_subject ON failure_counts (subject);
 
 -- At most `amount` in a window of `seconds`, for a subject from a network, or from all that are not known.

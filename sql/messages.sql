@@ -33,8 +33,7 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 --                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits for the new link alone. The link of a notice outlives no link to another
--- address, or a thief of the address could use it when the owner's has expired; nodes of 0.3.0 read
--- `asks_for_factor`.
+-- address, or a thief of the address could use it when the owner's has expired.
 WITH forgotten AS (
   UPDATE one_time_tokens
      SET browser_hash = NULL
@@ -42,11 +41,10 @@ WITH forgotten AS (
 )
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
                              session_id, password_hash, user_metadata, user_agent, browser_hash, ip,
-                             code_expires_at, asks_for_factor, expires_at)
+                             code_expires_at, expires_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
        :session_id, :password_hash, :user_metadata, :user_agent, :browser_hash, :ip,
        now() + make_interval(secs => :code_lifetime),
-       :purpose = 'undo' AND has_verified_factor(:user_id),
        least(now() + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
              (SELECT max(expires_at) FROM one_time_tokens AS t
                WHERE user_id = :user_id AND purpose = 'undo' AND :purpose = 'undo' AND target <> :target

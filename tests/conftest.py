@@ -288,9 +288,9 @@ def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def files_of_0_3_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files_of_0_4_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release that an upgrade of a running service starts from."""
-    return oldest_release.unpack(tmp_path_factory.mktemp("0.3.0"), "e02656db")
+    return oldest_release.unpack(tmp_path_factory.mktemp("0.4.0"), "35087f9c")
 
 
 @contextlib.contextmanager

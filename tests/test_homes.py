@@ -309,7 +309,6 @@ COMPARING_REFRESHES = {
     "active_users": "a figure",
     "count_needs_of_secret": "the secret key of a refresh token",
     "count_sessions_of_old_keys": "the secret key of a refresh token",
-    "refresh_token_is_stolen": "the reuse interval of nodes of 0.3.0",
 }
 
 
@@ -329,7 +328,6 @@ READING_ENDS = {
     "end_of": "the home",
     **dict.fromkeys(("end_access", "end_all_access", "end_any_session", "end_lost_access"), "ends it"),
     **dict.fromkeys(("revoke_client_session", "open_client_session", "has_lost_access"), "ends it"),
-    **dict.fromkeys(("end_sessions", "end_session_and_opened"), "ends it, for nodes of 0.3.0"),
     "end_before_deletion": "ends it",
     "write_logout": "tells applications",
     "select_any_session": "shows what an administrator may end",

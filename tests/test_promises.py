@@ -156,7 +156,6 @@ _PLAIN = {
     *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
     *("statement_without_values", "write_to_disk"),
 }
-_OF_NODES_OF_0_3_0 = {"undone_since", "had_no_address", "proved_with_older", "spend_code"}
 
 
 def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
@@ -168,7 +167,7 @@ def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
         for name, body in sql_bodies()
         if re.search(time, body) or re.search(number, re.sub("'[^']*'", "", body))
     }
-    assert found == IN_SQL.keys() | _PLAIN | _OF_NODES_OF_0_3_0
+    assert found == IN_SQL.keys() | _PLAIN
 
 
 # Times in Python that happen to be as long as a promised one.
@@ -218,12 +217,10 @@ def test_promised_times_and_names_stand_in_one_module():
 
 
 def test_age_of_a_fresh_proof_is_one_number_in_sql_and_that_of_python(database):
-    # The second is for nodes of 0.3.0.
-    assert with_sql(r"interval '15 minutes'") == {"fresh_age", "proved_with_older"}
+    assert with_sql(r"interval '15 minutes'") == {"fresh_age"}
     assert database.value("SELECT extract(epoch FROM fresh_age())") == promises.PROOF_AGE
 
 
 def test_age_of_what_is_recent_is_one_number_in_sql_and_the_lifetime_of_the_links_of_notices(database):
-    # The others are for nodes of 0.3.0.
-    assert with_sql(r"interval '7 days'") == {"recent_age", "undone_since", "had_no_address"}
+    assert with_sql(r"interval '7 days'") == {"recent_age"}
     assert database.value("SELECT extract(epoch FROM recent_age())") == promises.UNDO_LIFETIME

@@ -315,11 +315,10 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
             *("select_oauth_code", "lock_oauth_request", "has_lost_access"),
         },
         # What makes a refresh token good. A refresh stores what `refreshed` returns.
-        r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal", "refreshes_used_up"},
-        r"\b(sent|token_counter|:counter) [<>]": {"refresh_refusal", "refreshed", "refresh_token_is_stolen"},
+        r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal"},
+        r"\b(sent|token_counter|:counter) [<>]": {"refresh_refusal", "refreshed"},
         r"\bSET [^;]*\bused_counter\b": {"refresh_session", "refresh_client_session"},
-        # Functions for nodes of earlier releases call it too.
-        r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state", "session_state"},
+        r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state"},
     }
     for fact, allowed in homes.items():
         assert {name for name, body in bodies() if re.search(fact, body)} == allowed, fact
@@ -334,7 +333,7 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
             "record_api_key_verdict",
             "use_code",
         },
-        r"\bis_known_network\(": {"is_known_network", "limits_of", "has_own_tries"},
+        r"\bis_known_network\(": {"is_known_network", "limits_of"},
         r"\bLIMIT 10\b": {"is_known_network"},
         # The limit of three a day, a first proof, a new address and a removed factor.
         r"\b(passed_at|mail_proved_at)\b": {
@@ -351,15 +350,13 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
 
 
 def test_counts_are_written_by_one_function_from_their_columns_and_no_key_is_read():
-    """But for functions that serve nodes of 0.3.0, which know keys alone."""
-    of_old_nodes = {"count_up", "take_back_attempt", "spend_code", "fill_failure_count"}
     of_counts = [(name, body) for name, body in bodies() if "failure_counts" in body]
     # An operator's unlocking, and clean-up.
     deleting = {"clear_failures", "delete_expired_failure_counts"}
     homes = {
-        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"add_to_count"} | deleting | of_old_nodes,
-        r"\bkey\b": {"add_to_count", "select_password", "select_wait"} | deleting | of_old_nodes,
-        r"\bstring_to_array|split_part|starts_with|LIKE|COLLATE|~": {"fill_failure_count"},
+        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"add_to_count"} | deleting,
+        r"\bkey\b": {"add_to_count", "select_password", "select_wait"} | deleting,
+        r"\bstring_to_array|split_part|starts_with|LIKE|COLLATE|~": set[str](),
     }
     for fact, allowed in homes.items():
         assert {name for name, body in of_counts if re.search(fact, body)} == allowed, fact

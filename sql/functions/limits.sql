@@ -14,7 +14,7 @@ AS $$
                'notices_sms']
 $$;
 
--- Nodes of 0.3.0 count in rows with the same key. Messages have several windows, and seconds in their keys.
+-- The text of a limit's columns. Messages have several windows, and seconds in their keys.
 CREATE OR REPLACE FUNCTION failure_key(counted failure_limit) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$

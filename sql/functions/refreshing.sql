@@ -1,7 +1,7 @@
 -- Which refresh tokens of a session are good, and what a refresh changes. The newest token that was used is
 -- good until its successor is used: the response with the successor may be lost. `used_counter` is its
--- counter, and `successor_counter` that of the successor. If the session's counter differs, a step-up or a
--- node of 0.3.0 has moved it; then the used one is `counter - 1`. `sent` is the counter of the client's
+-- counter, and `successor_counter` that of the successor. If the session's counter differs, a step-up has
+-- moved it, or release 0.3.0; then the used one is `counter - 1`. `sent` is the counter of the client's
 -- token; `reuse_for` and `count_for` are seconds.
 
 -- Returns an error_code, or null. Of a token that was skipped, or whose successor was used, two clients have

@@ -1,11 +1,7 @@
 """Notices of changes: to whom they go, and how many."""
 
-import os
 import re
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -19,7 +15,6 @@ from tests.support.links import PHONE, type_in
 from tests.support.outbox import Outbox, Recorder
 from tests.support.processes import wait_until
 from tests.support.server import at_once
-from tests.support.smtp_server import MailServer
 from tests.support.users import PASSWORD, session_of
 
 VICTIM = "victim@example.com"
@@ -95,19 +90,6 @@ def kinds_and_times(database):
         "SELECT kind, variables ->> 'times' AS times FROM outbox WHERE is_notice ORDER BY created_at"
     )
     return [(row.kind, int(row.times or 1)) for row in rows]
-
-
-@contextmanager
-def delivery_process(directory, environment, mail_server):
-    """Run the delivery process of the service in a directory."""
-    command = [sys.executable, "-m", "auth.delivery"]
-    changes = {"AUTH_SMTP_URL": mail_server, "PATH": os.environ["PATH"]}
-    process = subprocess.Popen(command, cwd=directory, env=environment | changes, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.terminate()
-        assert process.wait(30) == 0
 
 
 class TestGathering:
@@ -214,27 +196,6 @@ class TestGathering:
             "SELECT next_attempt_at <= now() AS is_due FROM outbox WHERE recipient = 'new@example.com'"
         )
         assert row.is_due
-
-    def test_delivery_process_of_0_3_0_sends_a_gathered_notice_once(
-        self, files_of_0_3_0, environment, alice, database, parts
-    ):
-        session, outbox = alice.open_session(), Outbox(database, parts)
-        for _ in range(3):
-            make_key(session)
-        with MailServer() as server, delivery_process(files_of_0_3_0, environment, server.url()):
-            wait_until(lambda: "sent" in outbox.outcomes().values())
-            # The others are not due before ten minutes are over.
-            outbox.let_time_pass(600 - 60)
-            database.run("NOTIFY outbox")
-            other = outbox.write(recipient="bob@example.com")
-            wait_until(lambda: outbox.outcome(other) == "sent")
-            assert len(server.mails) == 2
-            outbox.let_time_pass(60)
-            database.run("NOTIFY outbox")
-            wait_until(lambda: set(outbox.outcomes().values()) == {"sent"})
-        assert sorted(kinds_and_times(database)) == [("api_key_added", 1), ("api_key_added", 2)]
-        assert [mail["To"] for mail in server.mails] == [alice.email, "bob@example.com", alice.email]
-        assert "type=undo" in server.text()
 
     def test_gathered_notice_whose_link_was_used_is_not_sent(self, alice, database, parts, make_deliverer):
         session, recorder = alice.open_session(), Recorder()

@@ -99,9 +99,6 @@ class History:
         # A crash of Postgres may lose the newest counters of sessions: a plain refresh does not wait for the
         # disk.
         self.may_lose_counters = False
-        # A request to this path is sent again once if it is answered 500, as a client would.
-        self.repeated_path = ""
-        self.repeated = 0
         self.spent: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -118,10 +115,6 @@ class History:
     def ask(self, method: str, path: str, **options: Any) -> Any:
         """Return a response checked against the contract, or None for none or a truncated one."""
         response = self._ask(method, path, **options)
-        if path == self.repeated_path and response is not None and response.status_code == 500:
-            with self._lock:
-                self.repeated += 1
-            response = self._ask(method, path, **options)
         if response is not None and response.status_code >= 500 and response.status_code != 503:
             self.violate(
                 f"{method} {path} answered {response.status_code}: {response.get_data(as_text=True)}"

@@ -219,26 +219,26 @@ def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
     assert secrets_of(place / "old") == secrets_of(origin.state_dir)
 
 
-def test_release_0_3_0_goes_on_with_its_backup_after_an_upgrade(place, files_of_0_3_0):
+def test_release_0_4_0_goes_on_with_its_backup_after_an_upgrade(place, files_of_0_4_0):
     """As docs/deployment.md says: its own command restores, over the database of this release."""
-    state_dir, key = place / "upgraded", place / "key of 0.3.0"
+    state_dir, key = place / "upgraded", place / "key of 0.4.0"
     files.write(key, IDENTITY)
 
     def run_old(*arguments: object) -> None:
-        command = [sys.executable, "-m", "auth.commands", *map(str, arguments)]
+        command = [sys.executable, "-m", "auth.operator.commands", *map(str, arguments)]
         environment = {**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)}
-        done = subprocess.run(command, cwd=files_of_0_3_0, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=files_of_0_4_0, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
-    with serving(state_dir, directory=str(files_of_0_3_0)) as client:
+    with serving(state_dir, directory=str(files_of_0_4_0)) as client:
         register(client, key_of(state_dir), "alice@example.com")
         run_old("backup", "create", place / "before.age")
     with serving(state_dir) as client:
         register(client, key_of(state_dir), "bob@example.com")
     (file,) = place.glob("before-*.age")
     run_old("restore", file, "--identity", key)
-    with serving(state_dir, directory=str(files_of_0_3_0)) as client:
-        assert client.get("/health").json["version"] == "0.3.0"
+    with serving(state_dir, directory=str(files_of_0_4_0)) as client:
+        assert client.get("/health").json["version"] == "0.4.0"
         assert sign_in(client, "alice@example.com").status_code == 200
         assert sign_in(client, "bob@example.com").status_code == 401
 

@@ -1,4 +1,4 @@
-"""A database of 0.3.0 is upgraded to a role of its own for requests, embedded or the operator's."""
+"""A database of an earlier release is upgraded to a role of its own for requests, embedded or the operator's."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -14,6 +14,7 @@ from auth.operator.backups import age
 from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import Deployment
+from tests.support import oldest_release
 from tests.support.commands import run_process
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
@@ -49,9 +50,11 @@ def use(service: Service, email: str) -> Session:
 
 
 def test_embedded_database_of_0_3_0_serves_its_users_by_a_role_without_power(
-    new_state_dir: Path, files_of_0_3_0
+    new_state_dir: Path, tmp_path: Path
 ):
-    with Service(new_state_dir, directory=str(files_of_0_3_0), **SETTINGS) as old:
+    with Service(
+        new_state_dir, directory=str(oldest_release.unpack(tmp_path, "e02656db")), **SETTINGS
+    ) as old:
         use(old, "before@example.com")
         assert roles_of(running_postgres_url(new_state_dir)) == {"postgres"}
     with Service(new_state_dir, **SETTINGS) as new, closing(ServerClient(new.port)) as client:
@@ -64,7 +67,7 @@ def test_embedded_database_of_0_3_0_serves_its_users_by_a_role_without_power(
 
 
 @pytest.fixture
-def own(files_of_0_3_0) -> Any:
+def own() -> Any:
     """A Postgres in which a role without power of its own owns a database, and its URLs for both roles."""
     with Deployment() as deployment:
         deployment.postgres.run(
@@ -75,13 +78,13 @@ def own(files_of_0_3_0) -> Any:
         yield deployment, *urls
 
 
-def test_own_database_of_0_3_0_serves_by_both_roles_during_the_upgrade(own, files_of_0_3_0):
+def test_own_database_of_0_4_0_serves_by_both_roles_during_the_upgrade(own, files_of_0_4_0):
     deployment, owner_url, requests_url = own
     both = {"DATABASE_URL": requests_url, "AUTH_DATABASE_OWNER_URL": owner_url}
     with ExitStack() as stack:
         old = stack.enter_context(
             Service(
-                deployment.state_dir, directory=str(files_of_0_3_0), **SETTINGS | {"DATABASE_URL": owner_url}
+                deployment.state_dir, directory=str(files_of_0_4_0), **SETTINGS | {"DATABASE_URL": owner_url}
             )
         )
         session = use(old, "before@example.com")

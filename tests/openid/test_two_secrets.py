@@ -1,12 +1,10 @@
 """Replacing a client's secret: the old one ends at once, or is accepted for a day more."""
 
-import hashlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from auth.delivery import janitor
-from sql import load_statements
 from tests.support.answers import A_CLIENT_SECRET, A_TIMESTAMP, assert_ok, oauth_client
 from tests.support.commands import run_command
 from tests.support.openid import REDIRECT_URI, Client, granted_code, tokens_of
@@ -180,15 +178,3 @@ class TestKept:
         pass_a_day(database)
         janitor.keep_house(parts.db, parts.sealer)
         assert database.one(left) == (0, 1)
-
-    def test_node_of_0_3_0_ends_both_when_it_replaces_the_secret_and_else_neither(
-        self, made, rotate, statuses, database, files_of_0_3_0
-    ):
-        new, _ = rotate(made, overlap=True)
-        write = load_statements(files_of_0_3_0 / "sql")["write_client"].direct
-        row = database.one("SELECT * FROM oauth_clients")._asdict()
-        database.run(write, **row | {"name": "Wiki"})
-        assert statuses(made, new) == RIGHT
-        newest = Client(made.id, "newest", made.method)
-        database.run(write, **row | {"secret_hash": hashlib.sha256(b"newest").digest()})
-        assert [statuses(each, newest) for each in (made, new, newest)] == [WRONG, WRONG, RIGHT]

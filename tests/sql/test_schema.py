@@ -4,7 +4,6 @@ from contextlib import ExitStack, closing
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from typing import Any
 
 import psycopg2
 import pytest
@@ -44,6 +43,11 @@ INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_a
 VALUES ('{LINK}', '{ALICE}', 'magiclink', 'alice@example.com', sha256('{TOKEN_OF_0_2_0}'), now() + interval '1 day');
 INSERT INTO outbox (id, user_id, channel, kind, recipient, one_time_token_id)
 VALUES ('{LINK}', '{ALICE}', 'email', 'magiclink', 'alice@example.com', '{LINK}');
+"""
+COUNTS_OF_0_2_0 = """
+INSERT INTO failure_counts (key, count, expires_at)
+SELECT key, 1, now() + interval '1 hour'
+  FROM unnest('{mail 3600,message a@example.com 3600,message a@example.com ::1 60,login a@example.com ::1}'::text[]) AS key;
 """
 KEYS_OF_0_3_0 = f"""
 INSERT INTO api_keys (id, user_id, name, key_mac, scopes, created_at)
@@ -183,7 +187,7 @@ def make_database(all_rows, database_url):
 @pytest.fixture(scope="module")
 def upgraded(make_database, oldest_release_files):
     """The URL of an upgraded database of the oldest release."""
-    url = make_database(oldest_release.script(oldest_release_files) + ROWS_OF_0_2_0)
+    url = make_database(oldest_release.script(oldest_release_files) + ROWS_OF_0_2_0 + COUNTS_OF_0_2_0)
     # Otherwise a node of the oldest release would restore its own functions.
     assert schema.apply(url) == [*(path.stem for path in schema.MIGRATIONS.values()), "functions"]
     return url
@@ -199,9 +203,10 @@ def created(make_database):
 
 
 @pytest.fixture(scope="module")
-def upgraded_from_0_3_0(make_database, files_of_0_3_0):
+def upgraded_from_0_3_0(make_database, tmp_path_factory):
     """The URL of an upgraded database of 0.3.0 with API keys."""
-    url = make_database(oldest_release.script(files_of_0_3_0) + ROWS_OF_0_2_0 + KEYS_OF_0_3_0)
+    files = oldest_release.unpack(tmp_path_factory.mktemp("0.3.0"), "e02656db")
+    url = make_database(oldest_release.script(files) + ROWS_OF_0_2_0 + KEYS_OF_0_3_0)
     assert schema.apply(url)[-1] == "functions"
     return url
 
@@ -227,6 +232,15 @@ class TestUpgrade:
             assert session.get("/user").json["email"] == "alice@example.com"
             assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
 
+    def test_counts_have_columns_after_the_upgrade(self, upgraded):
+        columns = 'SELECT kind, subject, network, seconds FROM failure_counts ORDER BY key COLLATE "C"'
+        assert execute(upgraded, columns) == [
+            ("login", "a@example.com", "::1", None),
+            ("mail", None, None, 3600),
+            ("message", "a@example.com", None, 3600),
+            ("message", "a@example.com", "::1", 60),
+        ]
+
     def test_networks_that_passed_and_first_factors_are_known_after_the_upgrade(self, upgraded):
         passed = "SELECT network FROM known_networks WHERE passed_at IS NOT NULL"
         # Erin passed there with her factor; Alice, who has none, wherever she signed in.
@@ -236,7 +250,7 @@ class TestUpgrade:
 
 
 class TestApiKeysOf0_3_0:
-    """Keys that a node of 0.3.0 made before the upgrade, or makes beside a node of this release."""
+    """Keys that a node of 0.3.0 made before the upgrade."""
 
     def test_schema_equals_a_new_one(self, upgraded_from_0_3_0, created):
         assert catalog.lines(upgraded_from_0_3_0) == catalog.lines(created)
@@ -269,47 +283,14 @@ class TestApiKeysOf0_3_0:
             "younger": None,
         }
 
-    def test_statements_of_0_3_0_can_be_prepared_and_make_keys_at_the_lowest_level(
-        self, created, files_of_0_3_0
-    ):
-        statements = load_statements(files_of_0_3_0 / "sql")
-        for statement in statements.values():
-            execute(created, statement.prepare(), {})
-        key: dict[str, Any] = {
-            "id": LINK,
-            "user_id": ALICE,
-            "name": "CI",
-            "key_mac": b"",
-            "scopes": [],
-            "lifetime": None,
-        }
-        execute(created, statements["write_api_key"].direct, key)
-        assert execute(created, "SELECT aal FROM api_keys") == [("aal1",)]
-        known = {"api_key_id": LINK, "user_id": ALICE, "expires_at": None, "audience": "x"}
-        ((state, _),) = execute(created, statements["select_user_of_api_key"].direct, known)
-        assert state == "live"
-
-    def test_statements_of_this_release_need_nothing_that_is_kept_for_0_3_0(self, created):
-        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                "DROP FUNCTION session_state(users, sessions, bigint, integer, integer);"
-                "DROP FUNCTION client_state(users, sessions, oauth_clients, bigint, integer, integer);"
-                "DROP FUNCTION api_key_state(users, api_keys, bigint);"
-                "DROP FUNCTION refresh_token_is_stolen(sessions, bigint, integer);"
-                "DROP FUNCTION refreshes_used_up(sessions, integer)"
-            )
-            for statement in load_statements().values():
-                cursor.execute(statement.prepare(), {})
-            connection.rollback()
-
 
 class TestNodesOfTwoReleases:
-    """Nodes of 0.3.0 serve until they are restarted: docs/deployment.md."""
+    """Nodes of 0.4.0 serve until they are restarted: docs/deployment.md."""
 
     @pytest.fixture
-    def run(self, url, files_of_0_3_0):
-        """Run a statement of 0.3.0, on one connection to a database of 0.3.0."""
-        statements = load_statements(files_of_0_3_0 / "sql")
+    def run(self, url, files_of_0_4_0):
+        """Run a statement of 0.4.0, on one connection to a database of 0.4.0."""
+        statements = load_statements(files_of_0_4_0 / "sql")
         with closing(psycopg2.connect(url)) as connection:
 
             def run(name, **parameters):
@@ -321,8 +302,8 @@ class TestNodesOfTwoReleases:
             yield run
 
     @pytest.fixture
-    def url(self, make_database, files_of_0_3_0):
-        return make_database(oldest_release.script(files_of_0_3_0) + ROWS_OF_0_2_0)
+    def url(self, make_database, files_of_0_4_0):
+        return make_database(oldest_release.script(files_of_0_4_0) + ROWS_OF_0_2_0)
 
     def test_link_that_waits_while_functions_are_replaced_works(self, url, run):
         token = sha256(TOKEN_OF_0_2_0.encode()).digest()
@@ -337,34 +318,21 @@ class TestNodesOfTwoReleases:
             schema.apply(url, spend_before_the_last_step)
         assert [len(spent.result()) for spent in waiting] == [1]
 
-    def test_sign_in_that_waits_for_a_migration_works(self, url, run, files_of_0_3_0):
-        places = {"ip": "192.0.2.1", "network": "192.0.2.1", "user_agent": ""}
-        limits = {"sessions_per_user": 10, "refresh_token_lifetime": 604_800}
-        sign_in = partial(run, "open_session", user_id=ALICE, method="password", **places, **limits)
-        old = {path.name for path in (files_of_0_3_0 / "sql" / "migrations").glob("*.sql")}
-        waited = 0
-        for migration in schema.MIGRATIONS.values():
-            if migration.name in old:
-                continue
-            text = migration.read_text()
-            if "ALTER TABLE sessions" not in text:
-                execute(url, text)
-                continue
-            sign_in()  # looks up the columns
-            with closing(Rows(url)) as rows, rows.locked("sessions", ALICE, text) as lock:
-                waiting = lock.start(sign_in)
-            assert len(waiting.result()) == 1
-            waited += 1
-        assert waited
+    def test_statements_of_0_4_0_work_after_each_step_and_count_together(self, url, run, files_of_0_4_0):
+        statements = load_statements(files_of_0_4_0 / "sql")
+        sent = {"email": "alice@example.com", "network": "192.0.2.1", "password_failures": [9, 60, 99, 60]}
+        tries = []
 
-    def test_statements_of_this_release_need_nothing_that_ends_sessions_for_earlier_ones(self, created):
-        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                "DROP FUNCTION end_sessions(uuid, uuid, text), end_session_and_opened(uuid, uuid, text)"
-            )
-            for statement in load_statements().values():
-                cursor.execute(statement.prepare(), {})
-            connection.rollback()
+        def use(_):
+            for statement in statements.values():
+                execute(url, statement.prepare(), {})
+            ((count, *_),) = run("record_password_verdict", **sent, is_right=False)
+            tries.append(count)
+            assert run("select_password", **sent)[0][2] is None
+
+        use(None)
+        steps = schema.apply(url, use)
+        assert tries == list(range(1, len(steps) + 2))
 
     def test_user_object_reads_one_snapshot(self, created):
         """Else the copies that an upgrade writes could join old columns with identities of a moment later."""

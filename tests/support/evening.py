@@ -148,12 +148,10 @@ def _reaches(text: str, name: str, body: str) -> bool:
 def _created() -> dict[str, str]:
     """Return the functions, all of one name together, and triggers, each with its text.
 
-    Without those that serve nodes of 0.3.0, which no statement of this release runs, and triggers on what
-    applications hold, which the story has none of.
+    Without triggers on what applications hold, which the story has none of.
     """
     created: dict[str, str] = {}
-    without = {schema.FUNCTIONS / f"{name}.sql" for name in ("nodes_of_0_3_0", "backchannel_logout")}
-    for path in sorted({*schema.FUNCTIONS.glob("*.sql")} - without):
+    for path in sorted({*schema.FUNCTIONS.glob("*.sql")} - {schema.FUNCTIONS / "backchannel_logout.sql"}):
         for match in _CREATED.finditer(path.read_text()):
             created[match[2]] = created.get(match[2], "") + match[0]
     return created

@@ -6,9 +6,7 @@ Sessions and those of OpenID clients alike, by the statements of POST /token and
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from copy import copy
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -16,7 +14,6 @@ import pytest
 from psycopg2.extras import NamedTupleCursor
 
 from sql import Statement, load_statements
-from tests.support import oldest_release
 from tests.support.openid import make_client
 
 INTERVAL = 60
@@ -50,13 +47,6 @@ class Service:
         for statement in chosen:
             self._cursor.execute(statement.prepare(), {})
         return chosen
-
-    def of_another_release(self, statements: dict[str, Statement]) -> "Service":
-        """Return the same service with the statement of another release, which ends a session itself."""
-        other = copy(self)
-        name, _ = STATEMENTS[self._kind]
-        other._statements = self._prepared({"other": replace(statements[name], name="other")}, "other")
-        return other
 
     def open_sessions(self, number: int) -> list[str]:
         names, values = ", ".join(self._columns), ", ".join(f"%({name})s" for name in self._columns)
@@ -185,41 +175,3 @@ def test_holder_whose_token_nobody_has_copied_is_never_signed_out(service):
     answers = []
     visits(service, session, {"owner": Holder(0)}, 7, lambda _, is_live: answers.append(is_live))
     assert answers == [True] * 254
-
-
-@pytest.fixture
-def of_0_3_0(service, tmp_path):
-    files = oldest_release.unpack(tmp_path, "e02656db")
-    return service.of_another_release(load_statements(files / "sql"))
-
-
-class TestNodeOf0_3_0BesideANewOne:
-    def test_it_signs_out_nobody_whom_0_3_0_alone_would_not(self, service, of_0_3_0):
-        alone, mixed = service.open_sessions(2)
-        compared = []
-
-        def visit(token: int, depth: int) -> None:
-            for node, gap, is_lost in product((service, of_0_3_0), (5, 61), (False, True)):
-                with service.taken_back():
-                    service.pass_time(gap, alone, mixed)
-                    expected, answer = of_0_3_0.refresh(alone, token), node.refresh(mixed, token)
-                    if expected is not None:
-                        compared.append((expected, answer))
-                        if depth > 1:
-                            visit(token if is_lost else expected, depth - 1)
-
-        visit(0, 4)
-        assert len(compared) > 1000
-        assert {expected == answer for expected, answer in compared} == {True}
-
-    def test_token_that_it_has_rotated_counts_as_used(self, service, of_0_3_0):
-        (session,) = service.open_sessions(1)
-        service.refresh(session, 0)
-        service.pass_time(61, session)
-        assert service.refresh(session, 0) == 2
-        assert of_0_3_0.refresh(session, 2) == 3
-        service.pass_time(8 * 3600, session)
-        with service.taken_back():
-            assert service.refresh(session, 0) is None
-        assert service.refresh(session, 2) == 4
-        assert service.refresh(session, 3) is None

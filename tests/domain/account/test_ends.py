@@ -265,4 +265,5 @@ def test_only_the_home_of_ends_ends_anything():
     void = {"delete_expired_authorization_codes", "void_restored"}
     assert statements - void == ELSEWHERE.keys()
     functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _END.search(path.read_text())}
-    assert functions == {"ends.sql", "nodes_of_0_3_0.sql", "one_time_tokens.sql"}
+    # The second ends what goes with its grant or client.
+    assert functions == {"ends.sql", "backchannel_logout.sql", "one_time_tokens.sql"}

@@ -48,27 +48,6 @@ class TestGuesses:
             assert {log_in(limited, alice.email, PASSWORD).status_code for _ in range(3)} == {429}
             database.run("DELETE FROM failure_counts")
 
-    def test_wrong_passwords_on_a_node_of_0_3_0_count(self, limited, alice, database):
-        database.run(
-            "INSERT INTO failure_counts VALUES (%(key)s, 5, now() + interval '15 minutes')",
-            key=f"login {alice.email} {HOME}",
-        )
-        assert [log_in(limited, alice.email, WRONG_PASSWORD).status_code for _ in range(6)] == [401] * 5 + [
-            429
-        ]
-        (shared,) = database.all("SELECT kind, subject, network FROM failure_counts WHERE kind = 'login'")
-        assert shared == ("login", alice.email, HOME)
-
-    def test_messages_that_a_node_of_0_3_0_counts_have_a_recipient_and_a_window(self, database):
-        for key in ("mail 3600", "message alice@example.com 3600", f"message alice@example.com {HOME} 60"):
-            database.run("INSERT INTO failure_counts VALUES (%(key)s, 1, now() + interval '1 hour')", key=key)
-        columns = "SELECT kind, subject, network, seconds FROM failure_counts ORDER BY key"
-        assert [tuple(row) for row in database.all(columns)] == [
-            ("mail", None, None, 3600),
-            ("message", "alice@example.com", HOME, 60),
-            ("message", "alice@example.com", None, 3600),
-        ]
-
 
 class TestWhatIsNotRecorded:
     @pytest.mark.parametrize(
