@@ -128,6 +128,9 @@ CREATE TABLE oauth_clients (
   backchannel_logout_uri      text NOT NULL DEFAULT '',
   previous_secret_hash        bytea,
   previous_secret_expires_at  timestamptz,
+  accepts_either_method       boolean NOT NULL DEFAULT false,
+  policy_uri                  text NOT NULL DEFAULT '',
+  tos_uri                     text NOT NULL DEFAULT '',
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (

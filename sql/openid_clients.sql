@@ -1,23 +1,29 @@
--- name: write_client(id uuid, name text, uri text, logo_uri text, secret_hash bytea,
---                    token_endpoint_auth_method text, is_dynamic boolean, redirect_uris text[],
+-- name: write_client(id uuid, name text, uri text, logo_uri text, policy_uri text, tos_uri text,
+--                    secret_hash bytea, token_endpoint_auth_method text, accepts_either_method boolean,
+--                    is_dynamic boolean, redirect_uris text[],
 --                    post_logout_redirect_uris text[], grant_types text[], scopes text[], resources text[],
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
 --                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
 --                    backchannel_logout_uri text)
 INSERT INTO oauth_clients AS c (
-  id, name, uri, logo_uri, secret_hash, token_endpoint_auth_method, is_dynamic, redirect_uris,
-  post_logout_redirect_uris, grant_types, scopes, resources, allowed_roles, require_pkce, skip_consent,
-  introspects_sessions, token_lifetime, id_token_signed_response_alg, backchannel_logout_uri
+  id, name, uri, logo_uri, policy_uri, tos_uri, secret_hash, token_endpoint_auth_method,
+  accepts_either_method, is_dynamic, redirect_uris, post_logout_redirect_uris, grant_types, scopes,
+  resources, allowed_roles, require_pkce, skip_consent, introspects_sessions, token_lifetime,
+  id_token_signed_response_alg, backchannel_logout_uri
 ) VALUES (
-  :id, :name, :uri, :logo_uri, :secret_hash, :token_endpoint_auth_method, :is_dynamic, :redirect_uris,
-  :post_logout_redirect_uris, :grant_types, :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent,
-  :introspects_sessions, :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri
+  :id, :name, :uri, :logo_uri, :policy_uri, :tos_uri, :secret_hash, :token_endpoint_auth_method,
+  :accepts_either_method, :is_dynamic, :redirect_uris, :post_logout_redirect_uris, :grant_types,
+  :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent, :introspects_sessions,
+  :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri
 )
 ON CONFLICT (id) DO UPDATE
    SET name = excluded.name,
        uri = excluded.uri,
        logo_uri = excluded.logo_uri,
+       policy_uri = excluded.policy_uri,
+       tos_uri = excluded.tos_uri,
        token_endpoint_auth_method = excluded.token_endpoint_auth_method,
+       accepts_either_method = excluded.accepts_either_method,
        redirect_uris = excluded.redirect_uris,
        post_logout_redirect_uris = excluded.post_logout_redirect_uris,
        grant_types = excluded.grant_types,
@@ -71,10 +77,11 @@ RETURNING c.id;
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
 -- name: select_client(id uuid) -> row? (secret_hash?, token_lifetime?, previous_secret_expires_at?)
-SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
-       c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
-       c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
-       c.id_token_signed_response_alg, c.backchannel_logout_uri,
+SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
+       c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
+       c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
+       c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
+       c.backchannel_logout_uri,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
@@ -85,10 +92,11 @@ SELECT count(*) AS total FROM oauth_clients;
 
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
 --   (secret_hash?, token_lifetime?, previous_secret_expires_at?)
-SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
-       c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
-       c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
-       c.id_token_signed_response_alg, c.backchannel_logout_uri,
+SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
+       c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
+       c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
+       c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
+       c.backchannel_logout_uri,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c

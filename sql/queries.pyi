@@ -1080,7 +1080,7 @@ def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | 
 
 def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None) -> int: ...
+def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, policy_uri: str | None, tos_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, accepts_either_method: bool | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None) -> int: ...
 
 def delete_surplus_clients(on: Runner, /) -> int: ...
 
@@ -1101,8 +1101,11 @@ class SelectClient(NamedTuple):
     name: str
     uri: str
     logo_uri: str
+    policy_uri: str
+    tos_uri: str
     secret_hash: memoryview | None
     token_endpoint_auth_method: str
+    accepts_either_method: bool
     is_dynamic: bool
     redirect_uris: list[str]
     post_logout_redirect_uris: list[str]
@@ -1132,8 +1135,11 @@ class ListClients(NamedTuple):
     name: str
     uri: str
     logo_uri: str
+    policy_uri: str
+    tos_uri: str
     secret_hash: memoryview | None
     token_endpoint_auth_method: str
+    accepts_either_method: bool
     is_dynamic: bool
     redirect_uris: list[str]
     post_logout_redirect_uris: list[str]
@@ -1250,6 +1256,9 @@ class LockClientOfRequest(NamedTuple):
     backchannel_logout_uri: str
     previous_secret_hash: memoryview | None
     previous_secret_expires_at: datetime | None
+    accepts_either_method: bool
+    policy_uri: str
+    tos_uri: str
     created_at: datetime
     updated_at: datetime
 

@@ -45,13 +45,20 @@ def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
         log_refusal(client_id, "unknown client_id", "compare it with latchkey clients list")
         raise ApiError("authorize.oauth_client_not_found")
     if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
-        problem = "redirect_uri: must be one that the client has registered"
-        remedy = _update(client, "--redirect-uri URI, which replaces all: repeat it for each")
-        # The query may contain a secret.
-        sent = re.split("[?#]", redirect_uri, maxsplit=1)[0][:_MOST_LOGGED]
-        log_refusal(client.id, problem, remedy, redirect_uri=sent)
-        raise ApiError("validation_failed", problem)
+        raise ApiError(
+            "validation_failed", log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
+        )
     return client
+
+
+def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
+    """Log that a client sent a URI that it has not registered, and return what is wrong."""
+    problem = f"{name}: must be one that the client has registered"
+    # The query may contain a secret.
+    sent = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
+    remedy = _update(client, f"{option} URI, which replaces all: repeat it for each")
+    log_refusal(client.id, problem, remedy, **{name: sent})
+    return problem
 
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
@@ -78,7 +85,7 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     return {
         **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
         "code_challenge": _challenge(client, sent),
-        "scopes": _scopes(sent),
+        "scopes": _scopes(client, sent),
         "resource": _resource(client, sent.get("resource")),
         "prompts": _prompts(sent),
         "max_age": _max_age(sent.get("max_age")),
@@ -113,13 +120,16 @@ def _update(client: Any, options: str) -> str:
     return f"latchkey clients update {client.id} {options}"
 
 
-def _scopes(sent: dict[str, str]) -> list[str]:
-    if "scope" not in sent:
-        return ["email"]
-    asked = sent["scope"].split(" ")
-    known = [scope for scope in SCOPES if scope in asked]
+def _scopes(client: Any, sent: dict[str, str]) -> list[str]:
+    asked = sent.get("scope", "email").split(" ")
+    allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
+    known = [scope for scope in allowed if scope in asked]
     if not known:
-        raise OAuthError("invalid_scope", f"scope must include one of {' '.join(SCOPES)}")
+        remedy = _update(client, "--scope SCOPE, which replaces all: repeat it for each")
+        description = f"scope must include one of {' '.join(allowed)}".rstrip()
+        if not allowed:
+            description = "none of the client's scopes is about a user"
+        raise OAuthError("invalid_scope", description, remedy=remedy if client.scopes else None)
     return known
 
 

@@ -60,7 +60,7 @@ def _added(user: dict[str, Any], row: Any, scopes: Collection[str]) -> dict[str,
     added = evaluate(allowed, user | {name: None for name, is_proved in proved.items() if not is_proved}, {})
     if added is None:
         log.warning("id_claims_too_large", user_id=user["id"], most=MAX_BYTES)
-    return added or {}
+    return {name: value for name, value in (added or {}).items() if value != ""}
 
 
 def of_authentication(row: Any) -> dict[str, Any]:
@@ -85,6 +85,7 @@ def _profile(user: dict[str, Any]) -> dict[str, Any]:
     metadata = user["user_metadata"]
     return {
         "name": _first_text(metadata, ("name", "full_name")),
+        **{name: _first_text(metadata, (name,)) for name in ("given_name", "family_name", "nickname")},
         "preferred_username": _first_text(metadata, ("preferred_username", "username", "user_name")),
         "picture": _first_text(metadata, ("picture", "avatar_url")),
         "locale": _first_text(metadata, ("locale",)),

@@ -11,6 +11,8 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
         "client_uri": row.uri,
         "logo_uri": row.logo_uri,
         "backchannel_logout_uri": row.backchannel_logout_uri,
+        "policy_uri": row.policy_uri,
+        "tos_uri": row.tos_uri,
     }
     return {
         "client_id": row.id,
@@ -18,6 +20,7 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
         **{name: value for name, value in optional.items() if value},
         "client_type": "public" if row.secret_hash is None else "confidential",
         "token_endpoint_auth_method": row.token_endpoint_auth_method,
+        "accepts_either_method": row.accepts_either_method,
         "registration_type": "dynamic" if row.is_dynamic else "manual",
         "redirect_uris": row.redirect_uris,
         "post_logout_redirect_uris": row.post_logout_redirect_uris,

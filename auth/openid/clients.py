@@ -31,8 +31,9 @@ _BATCH = 500  # users whose rows one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # What a dynamic client may choose.
 _DYNAMIC = {
-    "client_name", "client_uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types",
-    "client_type", "token_endpoint_auth_method", "id_token_signed_response_alg",
+    "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
+    "post_logout_redirect_uris", "grant_types", "client_type", "token_endpoint_auth_method",
+    "id_token_signed_response_alg",
 }  # fmt: skip
 
 
@@ -42,6 +43,8 @@ class ClientChange(AdminInput):
     name = fields.ClientName(data_key="client_name", load_default="")
     uri = fields.Text(data_key="client_uri", load_default="")
     logo_uri = fields.Text(load_default="")
+    policy_uri = fields.Text(load_default="")
+    tos_uri = fields.Text(load_default="")
     redirect_uris = fields.Texts(load_default=list)
     post_logout_redirect_uris = fields.Texts(load_default=list)
     grant_types = fields.Choices(*GRANT_TYPES, load_default=lambda: list(_OF_USERS))
@@ -70,10 +73,13 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
     """
     values = _load_registration(body) if is_dynamic else _load(NewClient(), body)
+    is_named = "token_endpoint_auth_method" in values
     values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
+    values["accepts_either_method"] = not is_named and values["token_endpoint_auth_method"] != PUBLIC
     secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
     id = str(uuid.uuid4())
-    client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": _hash(secret)}
+    secret_hash = secret and one_time.hash_token(secret)
+    client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
     _check(client)
     latchkey.openid_keys.make_first()
     # No administrator acts in a dynamic registration.
@@ -122,6 +128,7 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
     with targets.act() as tx:
         before = _lock(tx, client_id)
         client = before._asdict() | values
+        client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
         has_other_roles = client["allowed_roles"] != before.allowed_roles
         if has_other_roles and queries.has_lost_access(tx, client_id=before.id).is_so:
             return None
@@ -216,10 +223,6 @@ def _found(row: T | None) -> T:
     return found(row, "oauth_client_not_found")
 
 
-def _hash(secret: str | None) -> bytes | None:
-    return one_time.hash_token(secret) if secret else None
-
-
 def _lock(tx: Transaction, client_id: str) -> "queries.SelectClient":
     _found(queries.lock_client(tx, id=_known(client_id)))
     return _found(queries.select_client(tx, id=_known(client_id)))
@@ -281,9 +284,9 @@ def _check_uris(client: Mapping[str, Any]) -> None:
             raise _refusal(problem, name, "too_many_uris")
         for uri in client[name]:
             _check_uri(name, uri, check_uri)
-    for name, column in (("client_uri", "uri"), ("logo_uri", "logo_uri")):
-        if client[column]:
-            _check_uri(name, client[column], uris.check_web)
+    for name in ("client_uri", "logo_uri", "policy_uri", "tos_uri"):
+        if uri := client["uri" if name == "client_uri" else name]:
+            _check_uri(name, uri, uris.check_web)
 
 
 def _check_uri(name: str, uri: str, check_uri: Any) -> None:

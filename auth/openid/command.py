@@ -60,7 +60,7 @@ _options: list[_Option] = [
         "Let it use this grant, instead of the first two.",
         type=click.Choice(clients.GRANT_TYPES),
     ),
-    _several("--scope", "scopes", "SCOPE", "Let it have SCOPE by client_credentials."),
+    _several("--scope", "scopes", "SCOPE", "Let it have SCOPE, of a user or by client_credentials."),
     _whether(
         "--introspects-sessions/--no-introspects-sessions",
         "introspects_sessions",
@@ -70,7 +70,7 @@ _options: list[_Option] = [
         "--method",
         "token_endpoint_auth_method",
         type=click.Choice(clients.AUTH_METHODS[1:]),
-        help="Take its secret in this way.",
+        help="Take its secret in this way alone.",
     ),
     click.option(
         "--alg",

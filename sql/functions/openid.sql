@@ -28,6 +28,7 @@ AS $$
     WHEN method = 'none' THEN 'secret_missing'
     WHEN c.secret_hash IS DISTINCT FROM hash
          AND (c.previous_secret_hash = hash AND previous_secret_end(c) IS NOT NULL) IS NOT TRUE THEN 'unknown'
-    WHEN c.token_endpoint_auth_method <> method THEN c.token_endpoint_auth_method
+    WHEN c.token_endpoint_auth_method <> method AND NOT c.accepts_either_method
+      THEN c.token_endpoint_auth_method
   END
 $$;

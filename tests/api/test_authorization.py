@@ -238,6 +238,23 @@ class TestRequests:
         client.get(authorize_path(client_id, scope=sent))
         assert database.value("SELECT scopes FROM oauth_requests") == kept
 
+    @cases(
+        ("scopes", "sent", "kept"),
+        [
+            (["openid"], "openid email phone groups roles", ["openid"]),
+            (["roles", "openid"], "openid email roles", ["openid", "roles"]),
+            (["email", "openid"], None, ["email"]),
+            (["openid"], None, None),
+            (["reports:read"], "openid email", None),
+        ],
+    )
+    def test_scopes_of_a_client_bound_what_it_may_ask_for(self, client, database, sent, scopes, kept):
+        database.run("DELETE FROM oauth_requests")
+        location = client.get(authorize_path(insert_client(database, scopes=scopes), scope=sent)).location
+        assert ("error=invalid_scope" in location) == (kept is None)
+        rows = database.all("SELECT scopes FROM oauth_requests")
+        assert [row.scopes for row in rows] == ([kept] if kept else [])
+
     def test_unknown_parameters_and_claims_are_ignored(self, client, client_id):
         others = {
             "claims": '{"userinfo": {}}',

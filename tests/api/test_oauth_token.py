@@ -275,6 +275,22 @@ class TestClientAuthentication:
             )
             assert answer.status_code == 200, answer.json
 
+    def test_client_without_a_named_method_uses_either(self, client, database, session, service_role):
+        made = {"client_name": "Hub", "redirect_uris": [REDIRECT_URI]}
+        made = client.post("/admin/oauth/clients", json=made, headers=service_role).json
+        ways = [
+            Client(made["client_id"], made["client_secret"], f"client_secret_{way}")
+            for way in ("basic", "post")
+        ]
+        for hub in ways:
+            tokens = hub.redeem(client, granted_code(database, hub, session)).json
+            assert hub.refresh(client, tokens["refresh_token"]).status_code == 200
+            assert hub.post(client, "/introspect", token=tokens["access_token"]).json["active"] is True
+        named = {"token_endpoint_auth_method": "client_secret_post"}
+        client.put(f"/admin/oauth/clients/{made['client_id']}", json=named, headers=service_role)
+        answers = [hub.redeem(client, granted_code(database, hub, session)) for hub in ways]
+        assert [answer.status_code for answer in answers] == [401, 200]
+
     def test_basic_is_percent_decoded(self, client, database, app_client, session):
         """RFC 6749, section 2.3.1."""
         database.run("UPDATE oauth_clients SET secret_hash = sha256(convert_to('a+b%%:/é &', 'UTF8'))")

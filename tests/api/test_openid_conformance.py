@@ -119,6 +119,23 @@ class TestConformance:
         claims = claims_of(notes.redeem(code).json["id_token"])
         assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
 
+    @pytest.mark.parametrize("has_factor", [True, False])
+    def test_level_that_is_asked_for_is_that_of_a_user_who_can_reach_it(
+        self, app, client, notes, alice, has_factor
+    ):
+        assert client.get("/.well-known/openid-configuration").json["acr_values_supported"] == [
+            "aal1",
+            "aal2",
+        ]
+        phone_app = set_up(alice.open_session())[0] if has_factor else None
+        visitor = Visitor(app).with_session_of(alice)
+        page = notes.begin(visitor, acr_values="aal2")
+        assert urlsplit(page.url).path == ("/second-step" if phone_app else "/oauth/consent")
+        if phone_app:
+            visitor.submit(code=phone_app.code(1))
+        code = notes.returned(visitor.submit(action="approve"))["code"]
+        assert claims_of(notes.redeem(code).json["id_token"])["acr"] == ("aal2" if has_factor else "aal1")
+
     def test_account_page_shows_all_that_sessions_of_an_application_may_read(self, notes, visitor, alice):
         wide = notes.tokens(visitor, scope="openid email roles")
         notes.tokens(visitor, scope="openid profile")

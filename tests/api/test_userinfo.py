@@ -53,14 +53,19 @@ class TestClaims:
     def test_profile_comes_from_user_metadata(self, database, userinfo):
         metadata = (
             '{"name": "Alice", "username": "al", "avatar_url": "https://a.example/a.png", "locale": "de",'
+            ' "given_name": "Alice Ann", "family_name": "Ames", "nickname": "Ally",'
             ' "email": "x@evil.example", "sub": "x", "phone_number": "+1", "groups": ["admins"]}'
         )
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
         found = userinfo("openid profile groups")
         expected = {"name": "Alice", "preferred_username": "al", "picture": "https://a.example/a.png"}
-        assert found == expected | {"locale": "de", "groups": [], "updated_at": found["updated_at"]}
+        expected |= {"given_name": "Alice Ann", "family_name": "Ames", "nickname": "Ally", "locale": "de"}
+        assert found == expected | {"groups": [], "updated_at": found["updated_at"]}
 
-    @cases("metadata", ['{"name": ["x"], "picture": 1}', '{"name": "", "locale": {"x": "y"}}', "{}"])
+    @cases(
+        "metadata",
+        ['{"name": ["x"], "picture": 1, "nickname": ""}', '{"name": "", "locale": {"x": "y"}}', "{}"],
+    )
     def test_profile_is_left_out_if_it_is_no_text(self, database, userinfo, metadata):
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
         found = userinfo("openid profile")

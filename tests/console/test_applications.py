@@ -147,6 +147,17 @@ class TestActs:
         assert recorded.details["client"] == "Grafana"
         assert secret not in str(database.everything())
 
+    def test_application_sends_its_secret_in_either_way_until_one_is_chosen(self, act, armed, database):
+        act("new", **NEW | {"token_endpoint_auth_method": ""})
+        either = "SELECT accepts_either_method, token_endpoint_auth_method FROM oauth_clients"
+        id = database.value("SELECT id FROM oauth_clients")
+        assert "by HTTP Basic or in the form" in words(armed.visit(f"/console/applications/{id}"))
+        act(f"{id}/change", client_name="Grafana 2")
+        assert database.one(either) == (True, "client_secret_basic")
+        act(f"{id}/change", token_endpoint_auth_method="client_secret_post")
+        assert database.one(either) == (False, "client_secret_post")
+        assert "by HTTP Basic or in the form" not in armed.visit(f"/console/applications/{id}/change").text
+
     def test_public_application_has_no_secret(self, act, armed, database):
         page = act("new", **NEW | {"token_endpoint_auth_method": "none"})
         assert "Application created. It has no secret." in words(page)

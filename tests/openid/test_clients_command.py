@@ -32,7 +32,7 @@ OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
     (["--introspects-sessions"], {"introspects_sessions": True}),
     (
         ["--method", "client_secret_post"],
-        {"token_endpoint_auth_method": "client_secret_post"},
+        {"token_endpoint_auth_method": "client_secret_post", "accepts_either_method": False},
     ),
     (["--alg", "ES256"], {"id_token_signed_response_alg": "ES256"}),
     (["--lifetime", "60"], {"token_lifetime": 60}),

@@ -15,6 +15,7 @@ from tests.support.users import session_of
 
 APP = "https://grafana.example.com"
 BACK = f"{APP}/signed-out?from=latchkey"
+UNREGISTERED = "You won’t go back to the application: the address that it names isn’t registered here."
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
         visitor.visit("/sign-out")
         visitor.press("sign-out")
     else:
-        visitor.visit(path(id_token_hint=hint(aud=grafana.id)))
+        visitor.visit(path(id_token_hint=hint(aud=grafana.id), post_logout_redirect_uri=None))
     assert not is_signed_in(visitor)
     assert given.get("/user").status_code == 401
     assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
@@ -160,12 +161,21 @@ class TestRedirects:
         visitor = Visitor(app).with_session_of(alice)
         for hints in ({}, {"id_token_hint": hint()}):
             visitor.visit(path(client_id=client_id, post_logout_redirect_uri=uri, **hints))
-            if not hints:
+            assert (UNREGISTERED in words(visitor.page)) == (uri is not None)
+            if not hints or uri:
+                assert is_signed_in(visitor)
+                visitor.visit(path(client_id=client_id, post_logout_redirect_uri=uri, **hints))
                 visitor.press("oauth/logout/confirm")
             assert visitor.page.url == f"{SITE}/sign-out"
             assert "You’re signed out" in words(visitor.page)
             assert not is_signed_in(visitor)
             visitor.with_session_of(alice)
+
+    def test_signed_out_browser_is_told_of_an_unregistered_uri(self, visitor, hint, client_id):
+        hints = {"id_token_hint": hint(), "client_id": client_id}
+        page = visitor.visit(path(post_logout_redirect_uri=f"{APP}/x", **hints))
+        assert ("You’re signed out" in words(page), UNREGISTERED in words(page)) == (True, True)
+        assert page.url.startswith(f"{SITE}/oauth/logout?")
 
     def test_uri_in_the_form_is_checked_again(self, app, alice, client_id):
         visitor = Visitor(app).with_session_of(alice)

@@ -78,6 +78,24 @@ class TestStory:
         visitor.signed_in_as(alice).visit(authorize_path(client_id, resource="https://mcp.example.com/x"))
         assert "It gets access to https://mcp.example.com/x" in words(visitor.page)
 
+    def test_page_links_the_policy_and_terms_of_an_application_that_registered_itself(self, make_app, alice):
+        app = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true")
+        uris = {"policy_uri": "https://agent.example/privacy?a=1&b", "tos_uri": "https://law.example/tos"}
+        body = {"client_name": "Agent", "redirect_uris": [REDIRECT_URI], "logo_uri": "https://x.example/l"}
+        made = app.test_client().post("/oauth/clients/register", json=body | uris).json
+        assert {name: made[name] for name in uris} == uris
+        page = Visitor(app).with_session_of(alice).visit(authorize_path(made["client_id"]))
+        for uri, text in (
+            ("https://agent.example/privacy?a=1&amp;b", "Its privacy policy, at agent.example"),
+            ("https://law.example/tos", "Its terms of service, at law.example"),
+        ):
+            assert f'<a href="{uri}" target="_blank" rel="noopener noreferrer">' in page.text
+            assert text in words(page)
+        assert "x.example" not in page.text
+        for name in uris:
+            refused = app.test_client().post("/oauth/clients/register", json=body | {name: "javascript:x"})
+            assert (refused.status_code, refused.json["error"]) == (400, "invalid_client_metadata")
+
     @cases(
         ("settings", "columns", "sentence"),
         [

@@ -161,6 +161,7 @@ def oauth_client(**changes: Any) -> dict[str, Any]:
         "client_name": "",
         "client_type": "confidential",
         "token_endpoint_auth_method": "client_secret_basic",
+        "accepts_either_method": "token_endpoint_auth_method" not in changes,
         "registration_type": "manual",
         "redirect_uris": ["https://app.example.com/callback"],
         "post_logout_redirect_uris": [],

@@ -9,7 +9,7 @@ from auth.web.html.page import LANGUAGES
 
 _CLAIMS = [
     "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "sid",
-    "name", "preferred_username", "picture", "locale", "updated_at",
+    "name", "given_name", "family_name", "nickname", "preferred_username", "picture", "locale", "updated_at",
     "email", "email_verified", "phone_number", "phone_number_verified", "groups", "roles",
 ]  # fmt: skip
 

@@ -111,6 +111,11 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic,
+        "links": [
+            (name, uri, uris.host(uri))
+            for name, uri in (("policy_uri", client.policy_uri), ("tos_uri", client.tos_uri))
+            if uri
+        ],
         "scopes": row.scopes,
         "resource": row.resource,
         **_lasts(client),

@@ -52,8 +52,9 @@ _GRANT_TYPES = {
     "client_credentials": "Acts on its own, without a user",
 }
 _METHODS = {
-    "client_secret_basic": "Confidential: on a server, sends its secret by HTTP Basic",
-    "client_secret_post": "Confidential: on a server, sends its secret in the form",
+    "": "Confidential: on a server, sends its secret by HTTP Basic or in the form",
+    "client_secret_basic": "Confidential: on a server, sends its secret by HTTP Basic alone",
+    "client_secret_post": "Confidential: on a server, sends its secret in the form alone",
     "none": "Public: in a browser, on a phone or a command line, without a secret",
 }
 # What the templates of forms need besides the client.
@@ -126,9 +127,13 @@ def _found(client_id: str) -> Subject:
     bounds = {"counted": _COUNTED, "searched": _SEARCHED_OF_ONE}
     use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
     # The type of a client cannot change.
-    is_public = client["client_type"] == "public"
+    is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
     known = {"previous_secret_expires_at": None, "backchannel_logout_uri": ""} | client | _CHOICES
+    if has_either:
+        known["token_endpoint_auth_method"] = ""
+    else:
+        methods.pop("", None)
     known |= {"methods": methods, "last_used_at": use.last_used_at}
     row = SimpleNamespace(**known, grants=_amount(use.grants))
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
@@ -164,7 +169,8 @@ def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:
     """Return a form as the body of the admin API's requests."""
-    body: dict[str, Any] = {name: form[name].strip() for name in (*_TEXTS, "token_endpoint_auth_method")}
+    body: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
+    body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
     body |= {name: form[name].split() for name in _LISTS}
     body |= {name: name in form for name in _FLAGS}
     body["grant_types"] = [name for name in _GRANT_TYPES if name in form]

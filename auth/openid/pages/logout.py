@@ -10,6 +10,7 @@ from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
 from auth.openid import clients
+from auth.openid.authorization_requests import log_unregistered
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
 from auth.web.html import signing_out
@@ -22,11 +23,15 @@ blueprint = Blueprint("logout", __name__)
 
 
 class _Asked(NamedTuple):
-    """`claims` are those of an ID token of the client, `url` is where the client wants the browser back."""
+    """`claims` are those of an ID token of the client, `url` is where the client wants the browser back.
+
+    It is None also if that `is_unregistered`.
+    """
 
     client: Any
     claims: Mapping[str, Any] | None
     url: str | None
+    is_unregistered: bool = False
 
 
 def _read(sent: Mapping[str, Any]) -> _Asked:
@@ -36,7 +41,9 @@ def _read(sent: Mapping[str, Any]) -> _Asked:
         claims = None
     uri = sent.get("post_logout_redirect_uri", "")
     if client is None or uri not in client.post_logout_redirect_uris:
-        return _Asked(client, claims, None)
+        if client and uri:
+            log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
+        return _Asked(client, claims, None, is_unregistered=bool(uri))
     return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
 
 
@@ -58,16 +65,18 @@ def show_logout() -> Response:
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
     # Anybody can register one. It must not lead visitors who never used it from our page to its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
-    if is_users:
+    # The user would take the page of a good sign-out for that of the application.
+    if is_users and not asked.is_unregistered:
         return signing_out.end(url)
     if known is None:
-        return signing_out.signed_out(url if asked.claims else None)
+        return signing_out.signed_out(url if asked.claims else None, is_stuck=asked.is_unregistered)
     language = None
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
     name = asked.client and names.in_one_line(asked.client.name)
-    return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language)
+    is_stuck = asked.is_unregistered
+    return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language, is_stuck=is_stuck)
 
 
 @blueprint.post("/oauth/logout/confirm")

@@ -17,13 +17,17 @@ def ask(
     application: str | None,
     sent: Mapping[Any, str | None],
     language: str | None = None,
+    *,
+    is_stuck: bool = False,
 ) -> Response:
+    """Ask. With `is_stuck`, say that the browser will not get back to the application."""
     return page(
         "logout.html",
         language=language,
         action=action,
         form_target=url,
         client_name=application,
+        is_stuck=is_stuck,
         account=known.email or known.phone or known.name,
         sent={name: value for name, value in sent.items() if value},
     )
@@ -36,5 +40,5 @@ def end(url: str | None, scope: str = "local") -> Response:
     return response
 
 
-def signed_out(url: str | None) -> Response:
-    return redirect(url) if url else page("signed_out.html", here="/sign-in")
+def signed_out(url: str | None, *, is_stuck: bool = False) -> Response:
+    return redirect(url) if url else page("signed_out.html", here="/sign-in", is_stuck=is_stuck)

@@ -153,6 +153,11 @@ class TestIdTokens:
         give(alice, {"department": "x" * (MAX_BYTES - 20)})
         assert list(told("profile")) == ["department"]
 
+    @cases("department", [None, ""])
+    def test_claim_without_a_value_is_left_out(self, told, alice, give, department):
+        give(alice, {"department": department})
+        assert told("profile") == {}
+
     def test_too_large_claims_are_left_out(self, told, alice, give):
         give(alice, {"department": "x" * MAX_BYTES})
         assert told("profile") == {}
