@@ -433,6 +433,13 @@ CREATE TABLE spent_id_tokens (
 );
 CREATE INDEX spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
+-- Proofs of work that were used.
+CREATE TABLE spent_captchas (
+  nonce       bytea PRIMARY KEY,
+  expires_at  timestamptz NOT NULL
+);
+CREATE INDEX spent_captchas_expires_at ON spent_captchas (expires_at);
+
 -- Messages, written in the transaction of the act that they report. `secret` is encrypted. A message being
 -- sent is leased until `next_attempt_at`. Kind `none` is never sent (see write_message). `logout` is the
 -- channel to applications (see write_logout).

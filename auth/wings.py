@@ -25,6 +25,7 @@ WINGS: dict[str, Callable[[Settings], object]] = {
     "openid": lambda settings: settings.oauth_server,
     "api_keys": lambda settings: settings.api_keys,
     "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
+    "captcha": lambda settings: settings.captcha != "off",
     "docs": lambda _settings: True,
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,

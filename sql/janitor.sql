@@ -88,6 +88,11 @@ DELETE FROM spent_id_tokens
                                 WHERE expires_at <= now() - interval '1 hour'
                                 LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_expired_captchas(batch integer)
+DELETE FROM spent_captchas
+ WHERE nonce = ANY (ARRAY(SELECT nonce FROM spent_captchas
+                           WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
+
 -- name: delete_old_sessions(batch integer, kept integer)
 -- Kept for a while, so that support can see why a user was signed out.
 DELETE FROM sessions

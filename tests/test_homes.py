@@ -182,6 +182,7 @@ def test_nothing_that_decides_reads_what_users_write_about_themselves():
 # Who opens connections, and to what. The first two check each address that they connect to.
 CONNECTING = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
+    "auth/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",

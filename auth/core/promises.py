@@ -41,6 +41,8 @@ MOST_CLIENT_SESSIONS = 10
 HOOK_TIMEOUT = 2
 # Of a worker.
 MOST_CALLS_OF_A_HOOK = 50
+# Of a challenge for a proof of work.
+CAPTCHA_LIFETIME = 5 * MINUTE
 # For a whole request to a webhook or an SMS provider.
 HTTP_TIMEOUT = 10
 # While a notice waits.

@@ -18,6 +18,7 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_expired_oauth_requests,
     queries.delete_unallowed_clients,
     queries.delete_expired_id_tokens,
+    queries.delete_expired_captchas,
     queries.delete_expired_api_keys,
     queries.delete_expired_factor_challenges,
     queries.delete_unverified_factors,

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from auth.core.net import webhook_urls as webhooks
-from auth.core.net.networks import is_loopback
 from auth.core.promises import HOOK_TIMEOUT
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders import http_post
@@ -53,13 +51,8 @@ def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIME
 
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
-    """Return a check of the address that a call connects to.
-
-    A URL that names this machine was written by the operator, and leads nowhere else.
-    """
-    if is_loopback(urlsplit(hook.url).hostname or ""):
-        return is_loopback
-    return webhooks.allowed_addresses(hook.url, hook.private_networks)
+    """Return a check of the address that a call connects to."""
+    return webhooks.allowed_for_operator(hook.url, hook.private_networks)
 
 
 def _read(name: str, response: http_post.Response) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Waiting:
 class Lists:
     """What the wings that are on have added to the house: the house asks these, and imports no wing."""
 
+    # Asked when an act of auth/web/limits.py has been counted, before it does anything; raises `ApiError`.
+    acts: "dict[str, Callable[[], object]]" = field(default_factory=dict)
     # Asked with an id, addresses, data and a provider, outside any transaction, before a user is made or gets
     # an address; raises `ApiError`.
     new_user: "list[Callable[..., object]]" = field(default_factory=list)

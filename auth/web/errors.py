@@ -161,6 +161,7 @@ ERRORS = {
     ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
+    "captcha_failed": (400, "captcha protection: request disallowed ({codes})"),
     "hook_refused": (500, "{message}"),
     "hook_failed": (503, "The service isn't available right now; try again shortly"),
     "unexpected_failure": (500, "Something went wrong on our side; the request ID is {request_id}"),

@@ -108,6 +108,25 @@ admin = administrative(Level.AAL2, "admin")(_admit_administrator)
 service_role = administrative(Level.SERVICE_ROLE, "service_role")(_admit_administrator)
 
 
+def sends_administrator() -> bool:
+    """Whether a request to a public route, which admits anyone, has the credentials of an administrator."""
+    apikey, authorization = _single_header("apikey"), _single_header("Authorization")
+    scheme, _, credential = authorization.partition(" ")
+    sent, actor = credential.strip() if scheme.lower() == "bearer" else "", g.actor
+    if latchkey.service_role_keys.match(apikey, sent):
+        return True
+    try:
+        if latchkey.settings.service_role_jwt and _admits_service_role_jwt(sent if authorization else apikey):
+            return True
+        known = latchkey.access_tokens.verify(sent)
+    except InvalidAccessToken:
+        return False
+    finally:
+        g.actor = actor
+    row = queries.select_caller(latchkey.db, **caller(Level.AAL2, of=known))
+    return row is not None and row.state == "live" and row.is_admin
+
+
 @administrative(Level.SERVICE_ROLE)
 def introspector() -> None:
     """Admit the service role key, and clients, whose credentials the view checks."""

@@ -8,6 +8,7 @@ sent, for its recipient and in the total of its channel. Rows of the last two ha
 sql/functions/limits.sql names their kinds. Views pass their limits to `add_headers`.
 """
 
+import functools
 import logging
 import math
 import time
@@ -64,6 +65,7 @@ ACTS = {
     "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token"],
     "api_keys": ["exchange_api_key"],
     "console": ["administer", "confirm_administration"],
+    "captcha": ["make_challenge"],
 }  # fmt: skip
 _SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in acts}
 
@@ -150,7 +152,17 @@ def limited(
         key_func=key,
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
-    return lambda view: limit(counted(act)(view))
+
+    def decorate(view: Callable) -> Callable:
+        @functools.wraps(counted(act)(view))
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            if ask := latchkey.lists.acts.get(act):
+                ask()
+            return view(*args, **kwargs)
+
+        return limit(asked)
+
+    return decorate
 
 
 def register(app: Flask, settings: Settings) -> None:

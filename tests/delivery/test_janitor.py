@@ -44,6 +44,7 @@ oauth_flows (id, state_hash, provider, secrets, expires_at) SELECT gen_random_uu
 oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at) SELECT {HASH}, {WIKI}, '', '', '{{}}', due
 oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types, created_at, updated_at) SELECT true, 'none', '{{}}', '{{refresh_token}}', due - interval '7 days', due - interval '7 days'
 spent_id_tokens (token_hash, expires_at) SELECT {HASH}, due - interval '1 hour'
+spent_captchas (nonce, expires_at) SELECT {HASH}, due
 api_keys (id, user_id, name, key_mac, scopes, expires_at) SELECT gen_random_uuid(), {DAVE}, 'k', '', '{{}}', due - interval '30 days'
 outbox (id, kind, outcome, finished_at) SELECT gen_random_uuid(), 'none', 'none', due - interval '30 days'
 bulk_acts (user_id, act, targets, options, created_at) SELECT {DAVE}, 'ban', '{{}}', '{{}}', due - interval '1 day'

@@ -5,6 +5,9 @@ import base64
 EVERY_WING = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
+    # The wing is on, and no act asks.
+    "AUTH_CAPTCHA": "altcha",
+    "AUTH_CAPTCHA_ROUTES": "",
     "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
     "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
 }

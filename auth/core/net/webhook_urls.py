@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from auth.core.net.networks import reach
+from auth.core.net.networks import is_loopback, reach
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
@@ -49,6 +49,13 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
     """Return a check of the address that a delivery connects to: DNS may have changed after `check_url`."""
     is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
     return lambda address: is_allowed[reach(address)]
+
+
+def allowed_for_operator(url: str, private_networks: bool) -> Callable[[str], bool]:
+    """Return such a check for a URL of the settings: one that names this machine leads nowhere else."""
+    if is_loopback(urlsplit(url).hostname or ""):
+        return is_loopback
+    return allowed_addresses(url, private_networks)
 
 
 def body(event: str, variables: dict[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from environs import Env, EnvValidationError
+from environs import Env
 from limits import RateLimitItem
-from marshmallow.validate import Length, OneOf
+from marshmallow.validate import Length
 
 from auth.core.net.networks import is_loopback
 from auth.core.settings import brand, kept_secrets, relying_party, state
@@ -86,9 +86,7 @@ class Settings:
     email_confirm_required: bool = kinds.flag(True)
     phone_confirm_required: bool = kinds.flag(True)
     password_min_length: int = kinds.number(8, 1, 128)
-    password_requirements: tuple[str, ...] = kinds.list_of(
-        combined.PASSWORD_CLASSES, OneOf(combined.PASSWORD_CLASSES, error="Must be one or more of {choices}.")
-    )
+    password_requirements: tuple[str, ...] = kinds.some_of(combined.PASSWORD_CLASSES)
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
     reauthentication_age: int | None = kinds.age("86400")
@@ -104,6 +102,12 @@ class Settings:
         ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
     )
     api_keys: bool = kinds.flag(False)
+    captcha: str = kinds.secret_url(kinds.text("off", validators.captcha))
+    captcha_secret: str = kinds.secret(kinds.text(""))
+    captcha_site_key: str = kinds.text("", validators.site_key)
+    captcha_routes: tuple[str, ...] = kinds.some_of(combined.CAPTCHA_ROUTES, combined.CAPTCHA_ROUTES[:-1])
+    captcha_cost: int = kinds.number(5000, 1, 1_000_000)
+    captcha_remote_ip: bool = kinds.flag(False)
     rate_limits_enabled: bool = kinds.flag(True)
     rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", validators.rate_limit_storage))
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
@@ -132,6 +136,7 @@ class Settings:
     rate_limit_client_tokens: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_api_keys: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
+    rate_limit_captcha: RateLimitItem = kinds.rate_limit("120 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)
     cors_origins: tuple[str, ...] | None = kinds.list_of(None, validators.origin)
     pages: bool = kinds.flag(True)
@@ -285,7 +290,9 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
         for name, value in environment.items()
         if name in known or name.startswith(PROVIDER_PREFIX)
     }
-    problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
+    problems = mistakes.problems_of(env) | dict.fromkeys(
+        _empty(environment), "Is empty. Unset it or give it a value."
+    )
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
 
     combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
@@ -296,16 +303,6 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
     if lines:
         raise SettingsError("\n".join([*lines, *values["warnings"]]))
-
-
-def _problems(env: Env) -> dict[str, str]:
-    """Return the problems by the name of the variable, without values, which may be secrets."""
-    try:
-        env.seal()
-    except EnvValidationError as error:
-        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
-        return {name: mistakes.told(texts) for name, texts in messages.items()}
-    return {}
 
 
 def _empty(environment: Mapping[str, str | None]) -> list[str]:

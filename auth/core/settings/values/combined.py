@@ -12,6 +12,8 @@ from auth.core.settings import relying_party
 from auth.core.settings.values import hooks, urls, validators
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
+# All but the log-in ask by default.
+CAPTCHA_ROUTES = ("signup", "recover", "resend", "magiclink", "otp", "token")
 _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
@@ -79,6 +81,10 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
         )
     if values["signup_domains"] and values["anonymous_enabled"]:
         found.append("AUTH_ANONYMOUS_ENABLED: Must be false when AUTH_SIGNUP_DOMAINS is set.")
+    if values["captcha"] not in ("off", "altcha") and not values["captcha_secret"]:
+        found.append(
+            "AUTH_CAPTCHA_SECRET: Must be set when AUTH_CAPTCHA names a provider, which gave it to you."
+        )
     if values["dev_inbox"] and not is_local(values):
         found.append(
             "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, because it shows every link."

@@ -149,6 +149,11 @@ def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool
     return setting(read, may_be_empty=may_be_empty)
 
 
+def some_of(choices: tuple[str, ...], default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """Declare a list of some of the choices, by default of all."""
+    return list_of(default or choices, OneOf(choices, error="Must be one or more of {choices}."))
+
+
 def domains() -> frozenset[str]:
     """Declare domains of addresses: a list, or the path of a file with a line each."""
 

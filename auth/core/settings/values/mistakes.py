@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dotenv.parser import parse_stream
+from environs import Env, EnvValidationError
 
 from auth.core.settings.providers import PROVIDER_PREFIX
 
@@ -43,8 +44,17 @@ def malformed_lines(path: Path) -> list[str]:
     return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
 
 
-def told(problems: Sequence[object]) -> str:
-    """Return what to tell of the problems with a setting."""
+def problems_of(env: Env) -> dict[str, str]:
+    """Return the problems by the name of the variable, without values, which may be secrets."""
+    try:
+        env.seal()
+    except EnvValidationError as error:
+        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
+        return {name: _told(texts) for name, texts in messages.items()}
+    return {}
+
+
+def _told(problems: Sequence[object]) -> str:
     return _NEEDED if _NOT_SET in problems else str(problems[0])
 
 

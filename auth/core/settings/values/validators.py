@@ -71,6 +71,7 @@ rate_limit_storage = matching(
 sms_provider = matching(
     "none|console|twilio", "must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS"
 )
+site_key = matching(r"[A-Za-z0-9_.-]*", "must be letters, digits and hyphens, as the provider shows it")
 country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
 redirect_scheme = matching(
     r"[a-z][a-z0-9+-]*", "must be schemes of applications such as cursor,vscode, without a dot"
@@ -220,6 +221,13 @@ def bind(value: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9.-]+", host):
             raise ValueError("must be an address such as 127.0.0.1 or ::1. Set the port by PORT") from None
     return host
+
+
+def captcha(value: str) -> None:
+    if value not in ("off", "altcha", "turnstile", "hcaptcha"):
+        urls.split_http_url(
+            value, "must be off, altcha, turnstile, hcaptcha or the URL that verifies tokens (siteverify)"
+        )
 
 
 def domains(value: str) -> frozenset[str]:

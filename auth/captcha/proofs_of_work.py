@@ -1,0 +1,68 @@
+"""Challenges and proofs of work (ALTCHA v2).
+
+A proof is a counter whose derived key, PBKDF2 of nonce and counter, begins with the challenge's prefix.
+Clients try 256 counters on average, we derive one key. Challenges are signed, and stored once spent.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+from typing import Any
+
+from auth.core import promises
+from auth.core.tokens import derived_keys
+from auth.web import json_bodies
+from auth.web.context import latchkey
+from sql import queries
+
+_PREFIX = "00"
+_KEY_BYTES = 32
+_KEY = re.compile(_PREFIX + r"[0-9a-f]{62}")
+_MOST = 2**32 - 1  # of the counter
+
+
+def make_challenge() -> dict[str, Any]:
+    seconds = promises.CAPTCHA_LIFETIME
+    parameters = {
+        "algorithm": "PBKDF2/SHA-256",
+        "cost": latchkey.settings.captcha_cost,
+        "expiresAt": queries.select_captcha_expiry(latchkey.db, seconds=seconds).expires_at,
+        "keyLength": _KEY_BYTES,
+        "keyPrefix": _PREFIX,
+        "nonce": os.urandom(16).hex(),
+        "salt": os.urandom(16).hex(),
+    }
+    return {"parameters": parameters, "signature": _signatures(parameters)[0]}
+
+
+def problem_of(token: str) -> str | None:
+    """Return the code of what is wrong with a proof, or None. A challenge costs us one derivation at most."""
+    try:
+        sent = json_bodies.decode(base64.b64decode(token, validate=True))
+        parameters, signature = sent["challenge"]["parameters"], str(sent["challenge"]["signature"])
+        counter, key = sent["solution"]["counter"], str(sent["solution"]["derivedKey"])
+        is_ours = signature.isascii() and any(
+            hmac.compare_digest(each, signature) for each in _signatures(parameters)
+        )
+    except (ValueError, KeyError, TypeError, json_bodies.InvalidJson):
+        is_ours = False
+    if not is_ours or type(counter) is not int or not 0 <= counter <= _MOST or not _KEY.fullmatch(key):
+        return "invalid-input-response"
+    nonce, salt = bytes.fromhex(parameters["nonce"]), bytes.fromhex(parameters["salt"])
+    if not queries.insert_spent_captcha(latchkey.db, nonce=nonce, expires_at=parameters["expiresAt"]):
+        return "timeout-or-duplicate"
+    password = nonce + counter.to_bytes(4, "big")
+    derived = latchkey.passwords.threads.run(
+        lambda: hashlib.pbkdf2_hmac("sha256", password, salt, parameters["cost"], _KEY_BYTES)
+    )
+    return None if derived.hex() == key else "invalid-input-response"
+
+
+def _signatures(parameters: Any) -> list[str]:
+    """Return the signatures of parameters, first the one to send."""
+    text = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+    keys = derived_keys.derive(latchkey.key_ring.settings.secret_key, "captcha")
+    return [hmac.digest(key, text.encode(), "sha256").hex() for key in keys]

@@ -1,0 +1,77 @@
+"""Tokens of a provider's widget, which its server verifies: Turnstile, hCaptcha and others of their form."""
+
+import re
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from auth.core.logs import ThrottledLog
+from auth.core.net import webhook_urls
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.sockets import Deadline, why
+from auth.web import g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, unavailable
+
+URLS = {
+    "turnstile": "https://challenges.cloudflare.com/turnstile/v0/siteverify",
+    "hcaptcha": "https://api.hcaptcha.com/siteverify",
+}
+_TIMEOUT = 5.0  # seconds
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+# They are about our settings or the provider, not about the user.
+_NOT_THE_USERS = re.compile(r".*secret.*|.*sitekey.*|bad-request|internal-error")
+# Per worker: a slow provider must not occupy all requests.
+_semaphore = threading.BoundedSemaphore(50)
+_failed = ThrottledLog("captcha_failed")
+
+
+def problem_of(token: str) -> str | None:
+    """Return the codes of what is wrong with a token, or None. Raises `ApiError` without an answer."""
+    answer = _answer(token)
+    if answer.get("success") is not True:
+        given = answer.get("error-codes")
+        codes = [code for code in (given if isinstance(given, list) else []) if isinstance(code, str)]
+        codes = [code for code in codes if _CODE.fullmatch(code)][:8]
+        if any(_NOT_THE_USERS.fullmatch(code) for code in codes):
+            raise _unavailable(", ".join(codes))
+        return ", ".join(codes) or "invalid-input-response"
+    settings, hostname = latchkey.settings, answer.get("hostname")
+    known = {urlsplit(url).hostname for url in (settings.base_url, settings.site_url)}
+    # Turnstile and hCaptcha always name the page's host, others may not.
+    if hostname in known or (hostname is None and settings.captcha not in URLS):
+        return None
+    return "hostname-mismatch"
+
+
+def _answer(token: str) -> dict[str, Any]:
+    settings = latchkey.settings
+    url = URLS.get(settings.captcha, settings.captcha)
+    form = {"secret": settings.captcha_secret, "response": token}
+    if settings.captcha_remote_ip:
+        form["remoteip"] = g.client["ip"] or ""
+    allows = webhook_urls.allowed_for_operator(url, settings.webhook_private_networks)
+    if not _semaphore.acquire(blocking=False):
+        raise _unavailable("too many wait for its answer")
+    try:
+        with Deadline(_TIMEOUT, allows), BoundedSession() as session:
+            response = session.post(url, data=form)
+        if response.status_code >= 500:
+            raise _unavailable(f"it answered {response.status_code}")
+        answer = response.json()
+    except (requests.RequestException, OSError) as error:
+        raise _unavailable(why(error)) from error
+    except (ValueError, RecursionError):
+        raise _unavailable("its answer is not JSON") from None
+    finally:
+        _semaphore.release()
+    if not isinstance(answer, dict):
+        raise _unavailable("its answer is not a JSON object")
+    return answer
+
+
+def _unavailable(reason: str) -> ApiError:
+    _failed.count(captcha=latchkey.settings.captcha, reason=reason)
+    return unavailable("provider.service_unavailable")
