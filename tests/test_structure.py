@@ -47,6 +47,7 @@ WITHOUT_WRITTEN_DEFAULT = {
     *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER"),
     *("AUTH_WEBAUTHN_RP_ID", "AUTH_WEBAUTHN_ORIGINS", "AUTH_CORS_ORIGINS", "AUTH_VERIFY_ON_GET"),
     "AUTH_MFA_REQUIRED",
+    *("AUTH_CAPTCHA_SECRET", "AUTH_CAPTCHA_SITE_KEY"),
     *("AUTH_BRAND_NAME", "AUTH_BRAND_COMPANY", "AUTH_BRAND_LOGO", "AUTH_SMTP_URL", "AUTH_MAIL_TEMPLATES"),
     *(name for name in settings.names() if name.startswith(("AUTH_SMTP_TOKEN_", "AUTH_SMTP_CLIENT_"))),
     "AUTH_SMTP_SCOPE",
@@ -424,7 +425,7 @@ def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
         for name, statement in STATEMENTS.items()
         if {"caller_expires_at", "expires_at"} & set(statement.parameters)
     }
-    of_others = {"select_is_current", "spend_id_token"}
+    of_others = {"select_is_current", "spend_id_token", "insert_spent_captcha"}
     assert (with_exp - of_others) | refreshing | using | {"select_refusal"} == asking
 
 

@@ -152,17 +152,12 @@ def limited(
         key_func=key,
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
-
-    def decorate(view: Callable) -> Callable:
-        @functools.wraps(counted(act)(view))
-        def asked(*args: Any, **kwargs: Any) -> Any:
-            if ask := latchkey.lists.acts.get(act):
-                ask()
-            return view(*args, **kwargs)
-
-        return limit(asked)
-
-    return decorate
+    # What is asked raises or returns None, as the `bool` of an act that nothing asks about returns False.
+    return lambda view: limit(
+        functools.wraps(counted(act)(view))(
+            lambda *args, **kwargs: latchkey.lists.acts.get(act, bool)() or view(*args, **kwargs)
+        )
+    )
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -10,6 +10,7 @@ import altcha.v2 as altcha
 import pytest
 
 from auth.captcha import proofs_of_work, siteverify
+from auth.core.logs import ThrottledLog
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error
 from tests.support.links import Outbox
@@ -258,14 +259,17 @@ class TestProviders:
             0,
         )
 
-    def test_provider_in_a_private_network_is_asked_only_if_the_operator_allows_it(self, make_app, capsys):
+    def test_provider_in_a_private_network_is_asked_only_if_the_operator_allows_it(
+        self, make_app, monkeypatch, capfd
+    ):
+        monkeypatch.setattr(siteverify, "_failed", ThrottledLog("captcha_failed"))
         app = make_app(
             AUTH_CAPTCHA="http://10.255.255.1:9/",
             AUTH_CAPTCHA_SECRET="x",
             AUTH_WEBHOOK_PRIVATE_NETWORKS="false",
         )
         assert ask(app.test_client(), token="a-token").status_code == 503
-        assert "its address is refused" in capsys.readouterr().err
+        assert "its address is refused" in capfd.readouterr().err
 
     def test_provider_without_a_secret_stops_the_start(self, make_app):
         with pytest.raises(Exception, match="AUTH_CAPTCHA_SECRET: Must be set"):
