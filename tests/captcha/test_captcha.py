@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -184,7 +184,7 @@ class TestProviders:
         return request.param
 
     @pytest.fixture
-    def make(self, make_app, target, monkeypatch) -> Callable[..., Any]:
+    def make(self, make_app, target, monkeypatch) -> Iterator[Callable[..., Any]]:
         def make(kind: str = "turnstile", **changes: str) -> Any:
             target.body = json.dumps(RIGHT).encode()
             monkeypatch.setitem(siteverify.URLS, kind, f"{target.url}/siteverify")

@@ -1,6 +1,4 @@
-"""Our pages with a captcha, in Chromium: our solver, and the widget of ALTCHA on a page of an application."""
-
-from pathlib import Path
+"""Our pages with a captcha, in Chromium."""
 
 import pytest
 
@@ -25,7 +23,9 @@ def test_sign_up_page_solves_while_the_user_types(page, here, post, database):
     assert database.count("spent_captchas") == 1
 
 
-def test_code_instead_of_a_password_solves_on_sending_and_the_password_needs_none(page, here, database, alice):
+def test_code_instead_of_a_password_solves_on_sending_and_the_password_needs_none(
+    page, here, database, alice
+):
     page.open(f"{here}/sign-in")
     fill(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")
