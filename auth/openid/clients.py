@@ -203,6 +203,8 @@ def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: value for name, value in body.items() if name in _DYNAMIC}
     if isinstance(grant_types := chosen.get("grant_types"), list):
         chosen["grant_types"] = [name for name in grant_types if name in _OF_USERS]
+        if not chosen["grant_types"] and "client_credentials" in grant_types:
+            raise _refusal("grant_types: authorization_code is missing, which a registration needs")
     return _load(NewClient(), chosen)
 
 

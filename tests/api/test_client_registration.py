@@ -158,6 +158,11 @@ def test_grants_that_strangers_may_not_have_are_left_out(register):
         ({"redirect_uris": ["http://app.example.com"]}, "invalid_redirect_uri", A_SENTENCE),
         ({"redirect_uris": [APP], "logo_uri": "javascript:x"}, "invalid_client_metadata", A_SENTENCE),
         ({"redirect_uris": [APP], "grant_types": ["implicit"]}, "invalid_client_metadata", A_SENTENCE),
+        (
+            {"redirect_uris": [APP], "grant_types": ["client_credentials"]},
+            "invalid_client_metadata",
+            "grant_types: authorization_code is missing, which a registration needs",
+        ),
         ({"redirect_uris": [APP], "grant_types": "x"}, "invalid_client_metadata", A_SENTENCE),
         ({"redirect_uris": [APP], "client_name": "\u200b"}, "invalid_client_metadata", A_SENTENCE),
     ],
