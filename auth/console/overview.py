@@ -22,6 +22,7 @@ _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
 _CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_TOTALS = {"mail": "Emails requested", "sms": "SMS requested", "notices_sms": "Notices by SMS"}
 _HEIGHT, _STEP = 100, 10
 
 
@@ -36,10 +37,27 @@ def show_overview() -> Response:
         days=shown,
         failures=queries.list_failures(latchkey.db),
         health=queries.select_health(latchkey.db, most=_MOST),
+        totals=_totals(),
         most=_MOST,
         needs_backup=not latchkey.settings.is_local,
         version=__version__,
     )
+
+
+def _totals() -> list[dict[str, Any]]:
+    """Return how many messages of each total have been requested, and whether three quarters have."""
+    limits = latchkey.settings.message_totals
+    seconds = [limit.get_expiry() for limit in limits.values()]
+    return [
+        {
+            "title": _TOTALS[total.name],
+            "count": total.count,
+            "limit": limits[total.name],
+            "is_low": total.count * 4 >= limits[total.name].amount * 3,
+        }
+        for total in queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds)
+        if latchkey.settings.rate_limits_enabled
+    ]
 
 
 @blueprint.get("/console/settings")

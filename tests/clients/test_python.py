@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import altcha.v2 as altcha
 import bcrypt
 import httpx
 import pyotp
@@ -19,6 +20,7 @@ from tests.support.python_clients import HTTPX, refused
 from tests.support.server import at_once, served
 from tests.support.users import NEW_PASSWORD, PASSWORD
 
+CAPTCHA = "captcha protection: request disallowed"
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 
 
@@ -86,6 +88,27 @@ class TestSignUp:
             assert auth.get_user().user.email == DAVE["email"]
             with refused(409, "user_already_exists", "User already registered"):
                 auth.sign_up(DAVE)
+
+    def test_with_a_captcha_token(self, connect, make_app):
+        """Of the library of ALTCHA, in the option that the clients have for it."""
+        with served(make_app(AUTH_CAPTCHA="altcha", AUTH_CAPTCHA_COST="1")) as asking:
+            auth = connect(of=asking).auth
+            with refused(400, "captcha_failed", f"{CAPTCHA} (no captcha_token found)"):
+                auth.sign_up(DAVE)
+
+            def option() -> dict[str, str]:
+                challenge = altcha.Challenge.from_dict(asking.get("/captcha/challenge").json)
+                solution = altcha.solve_challenge(challenge)
+                assert solution is not None
+                return {"captcha_token": altcha.Payload(challenge, solution).to_base64()}
+
+            used = option()
+            assert auth.sign_up({**DAVE, "options": used}).user.email == DAVE["email"]
+            with refused(400, "captcha_failed", f"{CAPTCHA} (timeout-or-duplicate)"):
+                auth.resend({"type": "signup", "email": DAVE["email"], "options": used})
+            auth.resend({"type": "signup", "email": DAVE["email"], "options": option()})
+            auth.sign_in_with_otp({"email": DAVE["email"], "options": option()})
+            auth.reset_password_for_email(DAVE["email"], option())
 
     def test_anonymously_is_refused(self, auth):
         with refused(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled"):

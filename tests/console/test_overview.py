@@ -8,7 +8,7 @@ from auth.console import overview
 from auth.delivery import janitor
 from sql import queries
 from tests.support.cases import cases
-from tests.support.pages import words
+from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, plan_of
 
 FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
@@ -120,3 +120,14 @@ def test_statement_of_the_counts_reads_the_hours_by_an_index(database_url, datab
     plan = plan_of(database_url, "count_hours")
     assert plan.indexes >= {"audit_log_at", "outbox_finished"}
     assert plan.read_whole.isdisjoint({"audit_log", "outbox"})
+
+
+def test_totals_of_messages_say_when_three_quarters_are_requested(make_app, carol, database):
+    app = make_app(AUTH_CONSOLE="true", AUTH_RATE_LIMITS_ENABLED="true")
+    console = Visitor(app).with_session_of(carol)
+    counts = "INSERT INTO failure_counts (key, count, expires_at, kind, seconds) VALUES"
+    hour = "now() + interval '1 hour'"
+    database.run(f"{counts} ('mail 3600', 750, {hour}, 'mail', 3600), ('sms 3600', 149, {hour}, 'sms', 3600)")
+    said = words(console.visit("/console"))
+    assert "Emails requested 750 of 1000 per 1 hour nearly used up" in said
+    assert "SMS requested 149 of 200 per 1 hour Notices by SMS 0 of 200 per 1 hour Webhooks" in said

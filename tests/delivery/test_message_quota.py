@@ -209,6 +209,55 @@ class TestTotals:
         ask(client, "another@example.com")
         assert len(outbox.sent("another@example.com")) == 1
 
+    def test_hundreds_of_networks_get_what_the_totals_allow_and_never_learn_who_has_an_account(
+        self, make_app, alice, bob, outbox, database
+    ):
+        """A third each of sign-ups, links and codes by SMS. 2,000 networks give the same, in a minute."""
+        networks = 200
+        totals = {"AUTH_RATE_LIMIT_MAIL_TOTAL": "60 per hour", "AUTH_RATE_LIMIT_SMS_TOTAL": "40 per hour"}
+        client = make_app(**LIMITS, **totals).test_client()
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_proved = true, phone_confirmed_at = now()"
+            " WHERE id = %(id)s",
+            phone=PHONE, id=bob.id,
+        )  # fmt: skip
+
+        def seen(path, number, **body):
+            (place,), before = places(1, number), statements_run()
+            body |= {"password": PASSWORD} if path == "/signup" else {}
+            response = client.post(path, json=body, environ_overrides=place)
+            told = {name: type(value) for name, value in response.json.items()}
+            return response.status_code, told, statements_run() - before
+
+        def assert_alike(number):
+            for path in ("/signup", "/magiclink", "/recover", "/otp"):
+                kind = "phone" if path == "/otp" else "email"
+                taken, free = (
+                    (PHONE, f"+4917099{number:05}")
+                    if kind == "phone"
+                    else (bob.email, f"f{number}{path[1:]}@example.com")
+                )
+                assert seen(path, number, **{kind: taken}) == seen(path, number + 1, **{kind: free}), path
+                number += 2
+
+        for number in range(networks):
+            if number in (30, networks // 2, networks - 1):
+                assert_alike(10_000 + 10 * number)
+            if number == networks // 2:
+                ask(client, alice.email, path="/recover")
+            path, body = [
+                ("/signup", {"email": f"s{number}@example.net"}),
+                ("/magiclink", {"email": f"m{number}@example.net"}),
+                ("/otp", {"phone": numbers(1, number)[0]}),
+            ][number % 3]
+            seen(path, number, **body)
+        flood = {f"{each}{number}@example.net" for number in range(networks) for each in "sm"}
+        strangers = [to for _, to in outbox.kinds() if to in flood | {*numbers(networks)}]
+        by_sms = [to for to in strangers if to.startswith("+")]
+        # The rest of both was asked for by those who compared.
+        assert (len(strangers) - len(by_sms), len(by_sms)) == (60 - 6, 30 - 2)
+        assert len(outbox.sent(alice.email)) == 1
+
     def test_mail_to_a_proved_address_counts_but_is_not_stopped(self, client, alice, outbox, database):
         set_counts(database, mail=1000)
         ask(client, alice.email)
