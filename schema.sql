@@ -105,7 +105,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
--- those of the users who may use it: empty for all.
+-- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
+-- document is current until `fetched_until`. One that `is_blocked` admits nobody.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -131,6 +132,9 @@ CREATE TABLE oauth_clients (
   accepts_either_method       boolean NOT NULL DEFAULT false,
   policy_uri                  text NOT NULL DEFAULT '',
   tos_uri                     text NOT NULL DEFAULT '',
+  metadata_url                text,
+  fetched_until               timestamptz,
+  is_blocked                  boolean NOT NULL DEFAULT false,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (

@@ -44,7 +44,8 @@ DELETE FROM oauth_clients AS c
  WHERE c.id = ANY (ARRAY(
          SELECT unallowed.id
            FROM oauth_clients AS unallowed
-          WHERE unallowed.is_dynamic AND unallowed.created_at <= now() - interval '1 week'
+          WHERE unallowed.is_dynamic AND NOT unallowed.is_blocked
+            AND unallowed.created_at <= now() - interval '1 week'
             AND unallowed.updated_at <= now() - interval '1 week'
             AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)
             AND NOT EXISTS (SELECT FROM oauth_requests AS r WHERE r.client_id = unallowed.id)

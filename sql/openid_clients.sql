@@ -4,17 +4,17 @@
 --                    post_logout_redirect_uris text[], grant_types text[], scopes text[], resources text[],
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
 --                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
---                    backchannel_logout_uri text)
+--                    backchannel_logout_uri text, is_blocked boolean)
 INSERT INTO oauth_clients AS c (
   id, name, uri, logo_uri, policy_uri, tos_uri, secret_hash, token_endpoint_auth_method,
   accepts_either_method, is_dynamic, redirect_uris, post_logout_redirect_uris, grant_types, scopes,
   resources, allowed_roles, require_pkce, skip_consent, introspects_sessions, token_lifetime,
-  id_token_signed_response_alg, backchannel_logout_uri
+  id_token_signed_response_alg, backchannel_logout_uri, is_blocked
 ) VALUES (
   :id, :name, :uri, :logo_uri, :policy_uri, :tos_uri, :secret_hash, :token_endpoint_auth_method,
   :accepts_either_method, :is_dynamic, :redirect_uris, :post_logout_redirect_uris, :grant_types,
   :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent, :introspects_sessions,
-  :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri
+  :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri, :is_blocked
 )
 ON CONFLICT (id) DO UPDATE
    SET name = excluded.name,
@@ -36,6 +36,7 @@ ON CONFLICT (id) DO UPDATE
        token_lifetime = excluded.token_lifetime,
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        backchannel_logout_uri = excluded.backchannel_logout_uri,
+       is_blocked = excluded.is_blocked,
        updated_at = now();
 
 -- name: delete_surplus_clients(origin jsonb)
@@ -47,7 +48,7 @@ DELETE FROM oauth_clients AS c
           WHERE old.id = ANY (ARRAY(
                   SELECT unallowed.id
                     FROM oauth_clients AS unallowed
-                   WHERE unallowed.is_dynamic
+                   WHERE unallowed.is_dynamic AND NOT unallowed.is_blocked
                      AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)
                    ORDER BY unallowed.created_at DESC, unallowed.id DESC
                   OFFSET 1000))
@@ -56,6 +57,11 @@ DELETE FROM oauth_clients AS c
        ))
 RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
                       jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
+
+-- name: keep_client_document(id uuid, metadata_url text, lifetime integer)
+UPDATE oauth_clients AS c
+   SET metadata_url = :metadata_url, fetched_until = now() + make_interval(secs => :lifetime)
+ WHERE c.id = :id;
 
 -- name: replace_client_secret(id uuid, secret_hash bytea, overlap integer)
 -- Without an `overlap`, in seconds, the secret of before ends now; the one before that ends in any case.
@@ -76,12 +82,14 @@ RETURNING c.id;
 -- Grants of users who sign in meanwhile, which refer to the client, do not wait.
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
--- name: select_client(id uuid) -> row? (secret_hash?, token_lifetime?, previous_secret_expires_at?)
+-- name: select_client(id uuid)
+--   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri,
+       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
+       coalesce(c.fetched_until > now(), false) AS is_current,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
@@ -91,12 +99,13 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
 SELECT count(*) AS total FROM oauth_clients;
 
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
---   (secret_hash?, token_lifetime?, previous_secret_expires_at?)
+--   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri,
+       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
+       coalesce(c.fetched_until > now(), false) AS is_current,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c

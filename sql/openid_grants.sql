@@ -34,7 +34,8 @@ SELECT c.id::text AS client_id, c.name
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                 'client', jsonb_build_object('id', c.id, 'name', c.name, 'uri', c.uri,
+                 'client', jsonb_build_object('id', c.id, 'name', c.name,
+                                              'uri', coalesce(c.metadata_url, c.uri),
                                               'logo_uri', c.logo_uri),
                  'scopes', o.scopes,
                  'granted_at', iso_8601(o.granted_at)

@@ -19,7 +19,8 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
   FROM client;
 
 -- name: lock_client_of_request(id_hash bytea)
---   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?)
+--   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
+--     metadata_url?, fetched_until?)
 -- Before the request, as a deletion of the client does.
 SELECT c.*
   FROM oauth_clients AS c
@@ -40,7 +41,9 @@ SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_h
        AND coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
                                                               ELSE make_interval(secs => r.max_age) END,
                     true) AS is_fresh,
-       coalesce(g.scopes @> r.scopes, false) AS is_granted
+       -- A changed document is another application.
+       coalesce(g.scopes @> r.scopes AND (c.metadata_url IS NULL OR g.granted_at >= c.updated_at),
+                false) AS is_granted
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   LEFT JOIN users AS u ON u.id = :user_id

@@ -61,7 +61,7 @@ WITH too_many AS (
 )
 SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, opened.resource, opened.aal,
        opened.amr, floor(extract(epoch FROM opened.auth_time))::bigint AS auth_time,
-       c.id AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
+       coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        copy.object AS user_object, u.email_proved, u.phone_proved,
@@ -100,7 +100,8 @@ UPDATE sessions AS s
    AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
 RETURNING s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
-          c.id AS client_id, c.token_lifetime, c.id_token_signed_response_alg, true AS refreshes_tokens,
+          coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime,
+          c.id_token_signed_response_alg, true AS refreshes_tokens,
           copy.object AS user_object, u.email_proved, u.phone_proved,
           s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
@@ -173,6 +174,7 @@ SELECT client.refusal,
 SELECT CASE WHEN :session_id IS NOT NULL
             THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required)
             WHEN to_timestamp(:expires_at) <= now() OR 'client_credentials' <> ALL (c.grant_types)
+                 OR c.is_blocked
             THEN 'bad_jwt'
             ELSE 'live' END AS state,
        s.aal

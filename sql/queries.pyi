@@ -1089,9 +1089,11 @@ def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | 
 
 def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, policy_uri: str | None, tos_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, accepts_either_method: bool | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None) -> int: ...
+def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, policy_uri: str | None, tos_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, accepts_either_method: bool | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None, is_blocked: bool | None) -> int: ...
 
 def delete_surplus_clients(on: Runner, /) -> int: ...
+
+def keep_client_document(on: Runner, /, *, id: str | None, metadata_url: str | None, lifetime: int | None) -> int: ...
 
 def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, overlap: int | None) -> int: ...
 
@@ -1128,6 +1130,9 @@ class SelectClient(NamedTuple):
     token_lifetime: int | None
     id_token_signed_response_alg: str
     backchannel_logout_uri: str
+    is_blocked: bool
+    metadata_url: str | None
+    is_current: bool
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
@@ -1162,6 +1167,9 @@ class ListClients(NamedTuple):
     token_lifetime: int | None
     id_token_signed_response_alg: str
     backchannel_logout_uri: str
+    is_blocked: bool
+    metadata_url: str | None
+    is_current: bool
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
@@ -1268,6 +1276,9 @@ class LockClientOfRequest(NamedTuple):
     accepts_either_method: bool
     policy_uri: str
     tos_uri: str
+    metadata_url: str | None
+    fetched_until: datetime | None
+    is_blocked: bool
     created_at: datetime
     updated_at: datetime
 

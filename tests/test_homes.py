@@ -186,6 +186,7 @@ CONNECTING = {
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
+    "auth/openid/documents/fetched.py": "by bounded_http, to public addresses; documents of clients",
     "auth/delivery/senders/smtp.py": "the operator's mail server",
     "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
     "auth/operator/doctor/public_url.py": "the operator's doctor",

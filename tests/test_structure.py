@@ -174,6 +174,7 @@ DOORS = {
 COUNTED_ELSEWHERE = {"refresh", "invite"}
 COUNTED_BY_FUNCTIONS = {
     "request_authorization_silently",
+    "fetch_client_document",
     "open_challenge",
     "administer",
     "confirm_administration",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sql import Database
 
 
-def init_lists(lists: "Lists", _settings: Settings) -> None:
+def init_lists(lists: "Lists", settings: Settings) -> None:
     from auth.openid import consent
     from auth.openid.api import introspection, metadata
     from auth.openid.pages import account, console, logout
@@ -23,6 +23,8 @@ def init_lists(lists: "Lists", _settings: Settings) -> None:
     lists.introspecting_clients.append(introspection.read_request)
     lists.tokens.append(introspection.claims_now)
     lists.next_pages.append((r"oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}", "{}"))
+    if settings.oauth_client_documents:
+        lists.next_pages.append((r"oauth/authorize\?[!-~]+", "{}"))
     lists.waiting.append(consent.behind)
     lists.pages.extend((consent_page.blueprint, logout.blueprint))
     lists.sections.append(console.blueprint)

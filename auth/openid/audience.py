@@ -4,9 +4,11 @@ Some libraries accept any token as an ID token whose `aud` is their client's id.
 """
 
 from auth.core.net.redirects import parse_pattern
+from auth.core.tokens import client_ids
 from auth.openid import uris
 from auth.openid.oauth_errors import OAuthError
 from auth.web.context import latchkey
+from sql import queries
 
 
 def of_userinfo() -> str:
@@ -17,9 +19,13 @@ def of_userinfo() -> str:
 def check(resource: str) -> None:
     """Check a resource indicator (RFC 8707, section 2). Raises `uris.InvalidUri`.
 
-    A client's id is a UUID, which is not a URI.
+    A client's id is a UUID, which is not a URI, or the URL of its document.
     """
     settings = latchkey.settings
+    hosts = settings.oauth_client_documents
+    id = client_ids.known(resource, hosts) if hosts and client_ids.is_url(resource) else None
+    if id and queries.select_client(latchkey.db, id=id):
+        raise uris.InvalidUri("it must not be a client's id")
     is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))
     if is_of_service or resource in (settings.jwt_issuer, of_userinfo(), settings.jwt_audience):
         raise uris.InvalidUri("it must not be this service, its issuer or AUTH_JWT_AUDIENCE")

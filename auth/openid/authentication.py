@@ -12,10 +12,10 @@ from flask import request
 from marshmallow import pre_load
 
 from auth.core.logs import ThrottledLog
+from auth.openid import client_object
 from auth.openid.oauth_errors import OAuthError, invalid_client
 from auth.web import fields, guard, schemas
 from auth.web.context import latchkey
-from auth.web.fields import is_uuid
 from sql import queries
 
 _refused = ThrottledLog("client_not_authenticated")
@@ -29,6 +29,7 @@ _CAUSES = {
         "public clients must not provide client_secret",
         "remove the secret from the application, or create a confidential client for it",
     ),
+    "blocked": ("An administrator has blocked this client", "latchkey clients update {} --unblock"),
     "secret_missing": ("confidential clients must provide client_secret", _REMEDY),
 }
 
@@ -111,7 +112,7 @@ def check(credentials: Credentials, row: R | None) -> R:
 
 
 def _known(client_id: str) -> str | None:
-    return client_id.lower() if is_uuid(client_id) else None
+    return client_object.row_id(client_id)
 
 
 def _basic() -> tuple[str, str] | None:

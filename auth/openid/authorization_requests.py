@@ -1,16 +1,17 @@
 """Authorization requests of applications, and their answers (OpenID Connect Core 1.0, section 3.1.2)."""
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from auth.core import promises
 from auth.core.logs import ThrottledLog
 from auth.core.net.redirects import with_query
 from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.openid import audience, clients, uris
+from auth.domain.sessions import browser_sessions
+from auth.openid import audience, client_object, uris
 from auth.openid.oauth_errors import OAuthError
-from auth.web import fields, schemas
+from auth.web import Level, audit, fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import known_id
@@ -40,14 +41,15 @@ _MOST_LOGGED = 255  # characters of what anybody may send
 
 def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
     """Return the row of a client that has registered the URI. Raises `ApiError`."""
-    client = clients.select_client(client_id)
+    client = client_object.select_client(client_id)
     if client is None:
-        log_refusal(client_id, "unknown client_id", "compare it with latchkey clients list")
-        raise ApiError("authorize.oauth_client_not_found")
+        refuse(client_id, "unknown client_id", "compare it with latchkey clients list")
+    if client.is_blocked:
+        refuse(client_id, "an administrator has blocked it", f"latchkey clients update {client.id} --unblock")
     if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
-        raise ApiError(
-            "validation_failed", log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
-        )
+        problem = log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
+        note_refusal(client_object.sent_id(client), problem)
+        raise ApiError("validation_failed", problem)
     return client
 
 
@@ -59,6 +61,20 @@ def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
     remedy = _update(client, f"{option} URI, which replaces all: repeat it for each")
     log_refusal(client.id, problem, remedy, **{name: sent})
     return problem
+
+
+def refuse(client_id: str, reason: str, remedy: str | None = None) -> NoReturn:
+    """Refuse a client that may not be redirected to. The log says why. Raises `ApiError`."""
+    log_refusal(client_id, reason, remedy)
+    note_refusal(client_id, reason)
+    raise ApiError("authorize.oauth_client_not_found")
+
+
+def note_refusal(client_id: str, reason: str) -> None:
+    """Let the history of a user who is signed in say why a client was turned away."""
+    if known := browser_sessions.resume(Level.SESSION):
+        client, problem = client_id[:_MOST_LOGGED], reason[:_MOST_LOGGED]
+        audit.note(user_id=known.user_id, client=client, problem=problem)
 
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
@@ -184,7 +200,7 @@ def _hinted(client: Any, id_token: str | None) -> str | None:
         return None
     try:
         claims = latchkey.client_tokens.read_hint(id_token)
-        if claims["aud"] != client.id:
+        if claims["aud"] != client_object.sent_id(client):
             raise InvalidAccessToken("of another client")
         return known_id(claims["sub"], "user_not_found")
     except (InvalidAccessToken, ApiError):

@@ -1,6 +1,10 @@
-"""The object of an OAuth client, which the API, the commands and the console read."""
+"""OAuth clients by the ids that they send, and their object, which the API, commands and console read."""
 
 from typing import Any
+
+from auth.core.tokens import client_ids
+from auth.web.context import latchkey
+from sql import queries
 
 
 def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
@@ -10,6 +14,7 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
         "previous_secret_expires_at": row.previous_secret_expires_at,
         "client_uri": row.uri,
         "logo_uri": row.logo_uri,
+        "metadata_url": row.metadata_url,
         "backchannel_logout_uri": row.backchannel_logout_uri,
         "policy_uri": row.policy_uri,
         "tos_uri": row.tos_uri,
@@ -32,8 +37,25 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
         "require_pkce": row.require_pkce,
         "skip_consent": row.skip_consent,
         "introspects_sessions": row.introspects_sessions,
+        "is_blocked": row.is_blocked,
         "token_lifetime": row.token_lifetime,
         "id_token_signed_response_alg": row.id_token_signed_response_alg,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
+
+
+def row_id(client_id: str) -> str | None:
+    """Return the id of a client's row, or None for what is no client's id."""
+    return client_ids.known(client_id, latchkey.settings.oauth_client_documents)
+
+
+def select_client(client_id: str) -> "queries.SelectClient | None":
+    """Return the row of a client, or None, also for what is no client's id."""
+    id = row_id(client_id)
+    return queries.select_client(latchkey.db, id=id) if id else None
+
+
+def sent_id(client: Any) -> str:
+    """Return the id by which applications know a client, of which this is the row."""
+    return str(client.metadata_url or client.id)

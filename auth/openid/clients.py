@@ -55,6 +55,7 @@ class ClientChange(AdminInput):
     require_pkce = fields.Flag(load_default=True)
     skip_consent = fields.Flag(load_default=False)
     introspects_sessions = fields.Flag(load_default=False)
+    is_blocked = fields.Flag(load_default=False)
     token_lifetime = fields.TokenLifetime(load_default=None)
     id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
     backchannel_logout_uri = fields.Text(load_default="")
@@ -72,7 +73,7 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
 
     One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
     """
-    values = _load_registration(body) if is_dynamic else _load(NewClient(), body)
+    values = load_registration(body) if is_dynamic else _load(NewClient(), body)
     is_named = "token_endpoint_auth_method" in values
     values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
     values["accepts_either_method"] = not is_named and values["token_endpoint_auth_method"] != PUBLIC
@@ -80,7 +81,7 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     id = str(uuid.uuid4())
     secret_hash = secret and one_time.hash_token(secret)
     client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
-    _check(client)
+    check_members(client)
     latchkey.openid_keys.make_first()
     # No administrator acts in a dynamic registration.
     act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
@@ -95,11 +96,6 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
 def get(client_id: str) -> dict[str, Any]:
     """Return a client's object. Raises `ApiError`."""
     return as_object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
-
-
-def select_client(client_id: str) -> "queries.SelectClient | None":
-    """Return the row of a client, or None, also for text that is no UUID."""
-    return queries.select_client(latchkey.db, id=client_id.lower()) if is_uuid(client_id) else None
 
 
 def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
@@ -118,7 +114,7 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         raise _refusal("No fields provided for update")
     while (changed := _change(client_id, values)) is None:
         _end_lost_access(client_id)
-    if "allowed_roles" in values:
+    if {"allowed_roles", "is_blocked"} & values.keys():
         _end_lost_access(client_id)
     return changed
 
@@ -129,16 +125,17 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
         before = _lock(tx, client_id)
         client = before._asdict() | values
         client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
-        has_other_roles = client["allowed_roles"] != before.allowed_roles
-        if has_other_roles and queries.has_lost_access(tx, client_id=before.id).is_so:
+        admitting = ("allowed_roles", "is_blocked")
+        admits_others = any(client[name] != getattr(before, name) for name in admitting)
+        if admits_others and queries.has_lost_access(tx, client_id=before.id).is_so:
             return None
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
-        _check(client)
-        if client["redirect_uris"] != before.redirect_uris:
-            kept = {"client_id": before.id, "redirect_uris": client["redirect_uris"]}
-            queries.delete_requests_to_other_uris(tx, **kept)
+        check_members(client)
+        kept_uris = [] if client["is_blocked"] else client["redirect_uris"]
+        if kept_uris != before.redirect_uris:
+            queries.delete_requests_to_other_uris(tx, client_id=before.id, redirect_uris=kept_uris)
         details = {"client_id": before.id, "client": client["name"]}
         audit.record(tx, None, None, ["client_changed"], [], **details)
         return _write(tx, client)
@@ -198,7 +195,7 @@ def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
+def load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
     """RFC 7591, section 2: unknown members are ignored, and metadata may be replaced."""
     chosen = {name: value for name, value in body.items() if name in _DYNAMIC}
     if isinstance(grant_types := chosen.get("grant_types"), list):
@@ -243,7 +240,7 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
     return method
 
 
-def _check(client: Mapping[str, Any]) -> None:
+def check_members(client: Mapping[str, Any]) -> None:
     """Check that the members of a client fit together. Raises `ApiError`."""
     _check_uris(client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC

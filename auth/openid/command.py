@@ -66,6 +66,9 @@ _options: list[_Option] = [
         "introspects_sessions",
         "Let it introspect session tokens, or not.",
     ),
+    _whether(
+        "--block/--unblock", "is_blocked", "Admit no user to it and end its sessions, or admit them again."
+    ),
     click.option(
         "--method",
         "token_endpoint_auth_method",
@@ -145,7 +148,12 @@ def list_command(as_json: bool) -> None:
             page, total = clients.page({"page": number, "per_page": _PER_PAGE})
             for client in page:
                 line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
-                shown = f"{line.format_map(client).rstrip()}  {_old_secret(client)}".rstrip()
+                others = [
+                    _old_secret(client),
+                    client.get("metadata_url", ""),
+                    "blocked" * client["is_blocked"],
+                ]
+                shown = "  ".join(filter(None, (line.format_map(client).rstrip(), *others)))
                 show(client, as_json, shown)
 
 

@@ -8,7 +8,7 @@ import psycopg2
 from auth.core import promises
 from auth.core.net.redirects import origin
 from auth.core.text import names
-from auth.core.tokens import one_time
+from auth.core.tokens import client_ids, one_time
 from auth.domain.account import grants
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.openid import uris
@@ -72,7 +72,9 @@ def behind(next_page: str) -> Waiting | None:
 
 
 def shown_name(asked: Asked) -> str:
-    return names.in_one_line(asked.client.name) or uris.host(asked.request.redirect_uri)
+    # What a document calls itself is not proved.
+    name = client_ids.host_of(asked.client.metadata_url or "") or names.in_one_line(asked.client.name)
+    return name or uris.host(asked.request.redirect_uri)
 
 
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
@@ -97,7 +99,7 @@ def obstacle(asked: Asked) -> Obstacle | None:
         return "account_selection_required"
     # Any program on the device may pretend to be such a client (RFC 8252, section 8.6).
     native = uris.is_native(request.redirect_uri)
-    is_unproved = client.is_dynamic or (native and client.secret_hash is None)
+    is_unproved = (client.is_dynamic and not client.metadata_url) or (native and client.secret_hash is None)
     is_allowed = request.is_granted or (client.skip_consent and not native)
     asks = {"consent", "select_account"} & {*request.prompts}
     return "consent_required" if asks or is_unproved or not is_allowed else None

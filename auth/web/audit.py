@@ -30,7 +30,11 @@ _REASONS = {
 }  # fmt: skip
 # Access tokens expire all the time; only those sent to administrative routes deserve a row. Limits of others
 # than sessions belong to no user.
-_REASONS_OF = {"admin_refused": "bad_jwt", "refresh_refused": "over_request_rate_limit"}
+_REASONS_OF = {
+    "admin_refused": ("bad_jwt",),
+    "refresh_refused": ("over_request_rate_limit",),
+    "application_refused": ("oauth_client_not_found", "validation_failed"),
+}
 
 
 def origin() -> dict[str, str | None]:
@@ -82,10 +86,10 @@ def note(
 def record_refusal() -> None:
     """Record the refusal of a request, once its response is known."""
     action, reason = g.route.refusal, g.refused_because
-    if action is None or (reason not in _REASONS and reason != _REASONS_OF.get(action)):
+    if action is None or (reason not in _REASONS and reason not in _REASONS_OF.get(action, ())):
         return
-    # A forged refresh token belongs to no user.
-    if action == "refresh_refused" and g.subject is None:
+    # A forged refresh token, or a stranger's request for an application, belongs to no user.
+    if action in ("refresh_refused", "application_refused") and g.subject is None:
         return
     try:
         known = g.subject or note(user_id=g.user_id)

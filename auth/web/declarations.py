@@ -16,7 +16,7 @@ Body = dict[str, Any]
 # What the audit log calls a refusal, by what was refused.
 Refusal = Literal[
     "sign_in_refused", "sign_up_refused", "verification_refused", "factor_refused", "oauth_refused",
-    "refresh_refused", "change_refused", "admin_refused",
+    "refresh_refused", "change_refused", "admin_refused", "application_refused",
 ]  # fmt: skip
 # The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
 SignIn = Literal[

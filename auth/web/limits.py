@@ -61,7 +61,7 @@ ACTS = {
         "add_api_key",
     ],
     "address_changes": ["change_address"],
-    "client_registration": ["register_client"],
+    "client_registration": ["register_client", "fetch_client_document"],
     "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token"],
     "api_keys": ["exchange_api_key"],
     "console": ["administer", "confirm_administration"],

@@ -1,9 +1,9 @@
 -- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
--- Refuses anonymous users: an application could not tell who they are.
+-- Refuses anonymous users: an application could not tell who they are. A blocked client admits nobody.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT NOT is_anonymous(u)
+  SELECT NOT is_anonymous(u) AND NOT c.is_blocked
      AND (cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
           OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
@@ -23,6 +23,7 @@ CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash byt
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE
+    WHEN c.is_blocked THEN 'blocked'
     WHEN c.secret_hash IS NULL AND method <> 'none' THEN 'public'
     WHEN c.secret_hash IS NULL THEN NULL
     WHEN method = 'none' THEN 'secret_missing'

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from auth.core.tokens import signing_keys
-from auth.openid import authorization_requests, uris
-from auth.openid import clients as openid_clients
+from auth.openid import authorization_requests, client_object, uris
 from tests.support.answers import A_CLIENT_SECRET, NO_ID, Like, assert_error, assert_ok, oauth_client, page_of
 from tests.support.cases import cases
 from tests.support.openid import grant
@@ -248,7 +247,7 @@ class TestRedirectUris:
                 assert (
                     authorization_requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
                 )
-            assert openid_clients.select_client("x") is openid_clients.select_client(NO_ID) is None
+            assert client_object.select_client("x") is client_object.select_client(NO_ID) is None
 
     @cases(
         ("uri", "is_native"),

@@ -173,6 +173,7 @@ def oauth_client(**changes: Any) -> dict[str, Any]:
         "require_pkce": True,
         "skip_consent": False,
         "introspects_sessions": False,
+        "is_blocked": False,
         "token_lifetime": None,
         "id_token_signed_response_alg": "RS256",
         "created_at": A_TIMESTAMP,

@@ -8,6 +8,7 @@ EVERY_WING = {
     # The wing is on, and no act asks.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",
+    "AUTH_OAUTH_CLIENT_DOCUMENTS": "*",
     "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
     "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
 }

@@ -98,6 +98,7 @@ class Settings:
     oauth_server: bool = kinds.flag(True)
     oauth_consent_url: str = kinds.text("", validators.public_url)
     oauth_dynamic_registration: bool = kinds.flag(False)
+    oauth_client_documents: tuple[str, ...] = kinds.document_hosts()
     oauth_redirect_schemes: tuple[str, ...] = kinds.list_of(
         ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
     )

@@ -26,6 +26,7 @@ _OF_PROCESSES = ("database_owner_url", "bind", "workers", "deliver")
 OF_REQUESTS = (
     "anonymous_enabled",
     "cors_origins",
+    "oauth_client_documents",
     "oauth_consent_url",
     "oauth_dynamic_registration",
     "oauth_redirect_schemes",

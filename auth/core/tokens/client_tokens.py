@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from auth.core import promises
-from auth.core.tokens import jws
+from auth.core.tokens import client_ids, jws
 from auth.core.tokens.access_tokens import REMEMBERED, AccessTokens
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, signing_key
@@ -112,7 +112,7 @@ class ClientTokens:
         try:
             session_id = claims.get("session_id")
             caller = ClientCaller(
-                str(uuid.UUID(claims["client_id"])),
+                client_ids.row_id(claims["client_id"]),
                 str(uuid.UUID(claims["sub"])),
                 str(uuid.UUID(session_id)) if session_id is not None else None,
                 str(claims["aud"]),

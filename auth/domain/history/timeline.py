@@ -60,6 +60,8 @@ def _refusal(row: Any) -> str:
         text += f", attempt {details['tries']} of {details['of']}"
     if details.get("hook"):
         text += f": {details['hook']}, {quoted(details['said'])}"
+    if details.get("problem"):
+        text += f": {quoted(details['client'])}, {details['problem']}"
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 

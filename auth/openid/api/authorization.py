@@ -10,16 +10,17 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
-from auth.core.tokens import one_time
+from auth.core.tokens import client_ids, one_time
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.openid import authorization_requests, consent
+from auth.openid import authorization_requests, client_object, consent
 from auth.openid.oauth_errors import OAuthError
 from auth.web import (
     Level,
     answers_frames,
+    audited,
     cookies,
     fields,
     form_schemas,
@@ -52,12 +53,18 @@ def _asks_silently() -> bool:
 @blueprint.get("/oauth/authorize")
 @answers_frames
 @limited("request_authorization", unless=_asks_silently)
+@audited("application_refused")
 @refuses_by_page
 def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
     if request.method == "HEAD":
         return Response()
     sent = read_query(authorization_requests.Origin())
+    if latchkey.settings.oauth_client_documents and client_ids.is_url(sent["client_id"]):
+        from auth.openid.documents import fetched
+
+        if to_sign_in := fetched.make_current(sent["client_id"]):
+            return to_sign_in
     client = authorization_requests.find_client(**sent)
     redirect_uri = sent["redirect_uri"]
     try:
@@ -132,7 +139,12 @@ def get_authorization(authorization_id: str) -> Response:
     return jsonify(
         authorization_id=authorization_id,
         redirect_uri=row.redirect_uri,
-        client={"id": client.id, "name": client.name, "uri": client.uri, "logo_uri": client.logo_uri},
+        client={
+            "id": client_object.sent_id(client),
+            "name": client.name,
+            "uri": client.uri,
+            "logo_uri": client.logo_uri,
+        },
         user={"id": user.id, "email": user.email or ""},
         scope=" ".join(row.scopes),
     )

@@ -27,6 +27,7 @@ def of_provider() -> dict[str, Any]:
         "introspection_endpoint": f"{base_url}/introspect",
         **({"end_session_endpoint": f"{base_url}/oauth/logout"} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
+        **({"client_id_metadata_document_supported": True} if settings.oauth_client_documents else {}),
         "scopes_supported": SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from auth.core.text import names
 from auth.core.text.moments import wait
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
@@ -110,7 +111,9 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "application": consent.shown_name(asked),
         "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
-        "is_dynamic": client.is_dynamic,
+        "is_dynamic": client.is_dynamic and not client.metadata_url,
+        "document": client.metadata_url,
+        "calls_itself": names.in_one_line(client.name),
         "links": [
             (name, uri, uris.host(uri))
             for name, uri in (("policy_uri", client.policy_uri), ("tos_uri", client.tos_uri))

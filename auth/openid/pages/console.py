@@ -116,7 +116,7 @@ def show_application(client_id: str) -> Response:
         grant_types=_GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
         acts=_ACTS,
-        possible=["change", *secret_acts, "delete"],
+        possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
         notice=told(_MAKING | _ACTS),
         **page_of(rows, "granted_at"),
     )
@@ -129,7 +129,11 @@ def _found(client_id: str) -> Subject:
     # The type of a client cannot change.
     is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
-    known = {"previous_secret_expires_at": None, "backchannel_logout_uri": ""} | client | _CHOICES
+    known = (
+        {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+        | client
+        | _CHOICES
+    )
     if has_either:
         known["token_endpoint_auth_method"] = ""
     else:
@@ -267,6 +271,21 @@ _ACTS = {
         do=lambda subject, _form: clients.end_previous_secret(subject.row.client_id),
         done="The old secret has ended.",
         is_destructive=True,
+    ),
+    "block": _act(
+        title="Block",
+        effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
+        undo="You can unblock it. Sessions that have ended stay ended.",
+        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": True}),
+        done="Application blocked.",
+        is_destructive=True,
+    ),
+    "unblock": _act(
+        title="Unblock",
+        effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
+        undo="You can block it again.",
+        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": False}),
+        done="Application unblocked.",
     ),
     "delete": _act(
         title="Delete",

@@ -9,7 +9,7 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
-from auth.openid import clients
+from auth.openid import client_object
 from auth.openid.authorization_requests import log_unregistered
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
@@ -36,8 +36,8 @@ class _Asked(NamedTuple):
 
 def _read(sent: Mapping[str, Any]) -> _Asked:
     claims = _claims(sent.get("id_token_hint", ""))
-    client = clients.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
-    if claims and (client is None or claims["aud"] != client.id):
+    client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
+    if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
         claims = None
     uri = sent.get("post_logout_redirect_uri", "")
     if client is None or uri not in client.post_logout_redirect_uris:

@@ -187,6 +187,7 @@ REFUSALS: list[tuple[str, str, dict[str, int], str]] = [
     ("change_refused", "same_password", {}, "new password same as the old one"),
     ("oauth_refused", "bad_oauth_callback", {}, "refused by the provider, or its response was invalid"),
     ("admin_refused", "not_admin", {}, "not an administrator"),
+    ("application_refused", "oauth_client_not_found", {}, "unknown or unusable"),
     ("landing_refused", "no_fuel", {}, "no fuel"),
 ]
 REFUSED = {
@@ -198,6 +199,7 @@ REFUSED = {
     "change_refused": "change",
     "oauth_refused": "provider sign-in",
     "admin_refused": "administrator request",
+    "application_refused": "application",
     "landing_refused": "landing",
 }
 

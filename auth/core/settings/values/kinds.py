@@ -163,6 +163,10 @@ def domains() -> frozenset[str]:
     return shown_as(shows, parsed(validators.domains))
 
 
+def document_hosts() -> tuple[str, ...]:
+    return shown_as(lambda hosts: ", ".join(hosts) or "none", parsed(validators.document_hosts, "none"))
+
+
 def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:
     """Declare claims that are added to tokens, as a JSON object of their paths."""
     return shown_as(

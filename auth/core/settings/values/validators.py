@@ -19,7 +19,7 @@ from auth.core import addresses
 from auth.core.net import redirects
 from auth.core.net.networks import is_loopback
 from auth.core.settings.values import urls
-from auth.core.tokens import derived_keys, signing_keys
+from auth.core.tokens import client_ids, derived_keys, signing_keys
 from auth.core.tokens.access_tokens import SECOND_STEP
 
 Check = Callable[[str], object]
@@ -125,6 +125,15 @@ def backup_recipient(value: str) -> None:
         pyrage.x25519.Recipient.from_str(value)
     except pyrage.RecipientError:
         raise ValueError("must be what latchkey backup-key prints, which begins with age1") from None
+
+
+def document_hosts(value: str) -> tuple[str, ...]:
+    hosts = tuple(host.strip() for host in value.split(","))
+    if hosts in (("none",), ("",)):
+        return ()
+    if hosts != ("*",) and not all(re.fullmatch(client_ids.HOST, host) for host in hosts):
+        raise ValueError("must be none, *, or hosts such as claude.ai,vscode.dev")
+    return hosts
 
 
 def postgres_url(value: str) -> None:

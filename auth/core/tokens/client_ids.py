@@ -1,0 +1,44 @@
+"""Ids of OAuth clients: a UUID, or the URL of a client's metadata document."""
+
+import re
+import uuid
+from collections.abc import Collection
+from contextlib import suppress
+
+HOST = r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?"
+# Without port, user, query, fragment and escapes, which parsers read differently.
+_URL = re.compile(rf"https://({HOST})(/[A-Za-z0-9._~!$&'()*+,;=:@/-]+)")
+
+
+def is_url(client_id: str) -> bool:
+    return client_id.startswith("https://")
+
+
+def row_id(client_id: str) -> str:
+    """Return the id of a client's row. Raises `ValueError`.
+
+    That of a URL is made from it, and names no client by itself: what depends on the URL would not see it.
+    """
+    if is_url(client_id):
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, client_id))
+    known = uuid.UUID(client_id)
+    if known.version == 5 or str(known) != client_id.lower():
+        raise ValueError("not the id of a client")
+    return str(known)
+
+
+def known(client_id: str, hosts: Collection[str]) -> str | None:
+    """Return `row_id`, or None for what is no client's id, and for URLs at other hosts; `*` is any host."""
+    if is_url(client_id) and host_of(client_id) not in hosts and not ("*" in hosts and host_of(client_id)):
+        return None
+    with suppress(ValueError):
+        return row_id(client_id)
+    return None
+
+
+def host_of(url: str) -> str | None:
+    """Return the host of a URL that may be a client's, or None for others."""
+    parts = _URL.fullmatch(url)
+    if not parts or {segment.partition(";")[0] for segment in parts[2].split("/")} & {".", ".."}:
+        return None
+    return parts[1]

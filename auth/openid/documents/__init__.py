@@ -1,0 +1,1 @@
+"""Client ID Metadata Documents."""

@@ -1,0 +1,312 @@
+"""Clients whose id is the URL of a document, which is fetched for users who have signed in."""
+
+import json
+import socket
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.audit import timeline_texts
+from tests.support.cases import cases
+from tests.support.http_target import HttpTarget
+from tests.support.openid import Client, authorize_path, claims_of
+from tests.support.openid_flow import Application, allow
+from tests.support.pages import Visitor, words
+from tests.support.smtp_server import Certificate
+
+HOST, PUBLIC = "agent.example", "93.184.216.34"
+URL = f"https://{HOST}/oauth/client.json"
+CALLBACK = f"https://{HOST}/callback"
+DOCUMENT = {
+    "client_id": URL,
+    "client_name": "Agent Smith",
+    "redirect_uris": [CALLBACK, "http://127.0.0.1/callback"],
+    "grant_types": ["authorization_code", "refresh_token"],
+    "token_endpoint_auth_method": "none",
+    "logo_uri": "https://agent.example/logo.png",
+}
+TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%'"
+
+
+class Web:
+    """A name server, and the network behind it: connections to a public address lead to the server."""
+
+    def __init__(self, target: HttpTarget) -> None:
+        self.target, self.addresses = target, [PUBLIC]
+        self.looked_up: list[str] = []
+        self.connected: list[tuple[str, int]] = []
+        self.transactions: list[int] = []
+        self.serve(DOCUMENT)
+
+    def serve(self, document: object, **headers: str) -> None:
+        self.target.headers = {"Content-Type": "application/json", **headers}
+        self.target.body = document if isinstance(document, bytes) else json.dumps(document).encode()
+
+    @property
+    def fetches(self) -> int:
+        return len(self.target.requests)
+
+
+@pytest.fixture
+def web(monkeypatch, tmp_path, database):
+    certificate = Certificate(tmp_path, HOST)
+    really_find, really_connect = socket.getaddrinfo, socket.socket.connect
+    with HttpTarget(certificate) as target, certificate.trusted(monkeypatch):
+        web, port = Web(target), urlsplit(target.url).port
+
+        def find(host, port, *arguments, **options):
+            if not str(host).endswith(".example"):
+                return really_find(host, port, *arguments, **options)
+            web.looked_up.append(host)
+            return [really_find(each, port, *arguments, **options)[0] for each in web.addresses]
+
+        def connect(self, address):
+            if isinstance(address, tuple) and address[0] in web.addresses:
+                web.connected.append(address[:2])
+                web.transactions.append(database.value(TRANSACTIONS))
+                address = ("127.0.0.1", port)
+            return really_connect(self, address)
+
+        monkeypatch.setattr(socket, "getaddrinfo", find)
+        monkeypatch.setattr(socket.socket, "connect", connect)
+        yield web
+
+
+@pytest.fixture
+def application_of(make_app):
+    return make_app(AUTH_OAUTH_CLIENT_DOCUMENTS=f"{HOST},other.example")
+
+
+@pytest.fixture
+def agent(application_of):
+    return Application(application_of.test_client(), Client(URL, None, "none"), CALLBACK)
+
+
+@pytest.fixture
+def visitor(application_of, alice):
+    return Visitor(application_of).with_session_of(alice)
+
+
+def asked(visitor, url=URL, **parameters):
+    return visitor.visit(authorize_path(url, **{"redirect_uri": CALLBACK} | parameters))
+
+
+def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
+    web, agent, visitor, application_of, database
+):
+    stranger = asked(Visitor(application_of))
+    assert (urlsplit(stranger.url).path, web.fetches, database.count("oauth_clients")) == ("/sign-in", 0, 0)
+    assert "client_id%3Dhttps" in stranger.url
+    shown = words(agent.begin(visitor))
+    assert shown.index(HOST) < shown.index("Agent Smith")
+    assert (URL in shown.replace(" ", ""), web.connected, web.transactions) == (True, [(PUBLIC, 443)], [0])
+    tokens = agent.redeem(agent.returned(allow(visitor))["code"], resource="").json
+    again = agent.refresh(tokens["refresh_token"]).json
+    for given in (tokens, again):
+        claims = claims_of(given["access_token"])
+        assert (claims["client_id"], claims["aud"].endswith("/oauth/userinfo")) == (URL, True)
+        assert agent.userinfo(given["access_token"]).status_code == 200
+        assert claims_of(given["id_token"])["aud"] == URL
+    # Neither tokens nor later requests fetch it, and the user is not asked again.
+    assert "code" in agent.returned(agent.begin(visitor))
+    assert "code" in agent.returned(agent.begin(visitor, prompt="none", id_token_hint=again["id_token"]))
+    assert "code" in agent.returned(agent.begin(visitor, prompt="none"))
+    assert (web.fetches, database.value("SELECT metadata_url FROM oauth_clients")) == (1, URL)
+    id = database.value("SELECT id::text FROM oauth_clients")
+    assert asked(visitor, id).status == 400
+    assert Client(id, None, "none").refresh(agent.http, again["refresh_token"]).status_code == 401
+    page = agent.begin(visitor, resource=URL)
+    assert (page.status, "error=invalid_target" in page.text) == (400, True)
+
+
+def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor, database):
+    loopback = {"redirect_uri": "http://127.0.0.1:5000/callback"}
+    for _ in range(2):
+        assert urlsplit(asked(visitor, **loopback).url).path == "/oauth/consent"
+    agent.code(visitor)
+    stale = "UPDATE oauth_clients SET fetched_until = now()"
+    database.run(stale)
+    web.serve(DOCUMENT | {"redirect_uris": DOCUMENT["redirect_uris"][:1], "new": [1]})
+    assert (urlsplit(agent.begin(visitor).url).path, web.fetches) == ("/oauth/consent", 2)
+    allow(visitor)
+    assert "code" in agent.returned(agent.begin(visitor))
+    assert asked(visitor, **loopback).status == 400
+    # It counts for nothing when it cannot be fetched any more.
+    database.run(stale)
+    web.target.status = 404
+    assert asked(visitor).status == 400
+
+
+UNUSABLE = [
+    (DOCUMENT | {"client_id": f"{URL}/"}, "client_id"),
+    ({name: value for name, value in DOCUMENT.items() if name != "client_id"}, "client_id"),
+    (DOCUMENT | {"client_name": ""}, "client_name"),
+    (DOCUMENT | {"client_name": ["x"]}, "client_name"),
+    (DOCUMENT | {"client_name": "\u200b"}, "client_name"),
+    (DOCUMENT | {"redirect_uris": []}, "redirect_uris"),
+    (DOCUMENT | {"redirect_uris": [f"{CALLBACK}/{number}" for number in range(11)]}, "redirect_uris"),
+    (DOCUMENT | {"redirect_uris": ["intent://scan/"]}, "redirect_uri"),
+    (DOCUMENT | {"redirect_uris": ["http://agent.example/"]}, "redirect_uri"),
+    (DOCUMENT | {"redirect_uris": "https://agent.example/"}, "redirect_uris"),
+    (DOCUMENT | {"token_endpoint_auth_method": "private_key_jwt"}, "token_endpoint_auth_method"),
+    (DOCUMENT | {"token_endpoint_auth_method": ["none"]}, "token_endpoint_auth_method"),
+    (DOCUMENT | {"more": "x" * 16_384}, "16 KiB"),
+    (b"[" * 16_000, "nested"),
+    (b"[]", "JSON object"),
+    (b"", "client_id"),
+    (b"\xff\xfe", "UTF-8"),
+    (b'{"client_id": NaN}', "NaN"),
+    (b'{"client_id": 1, "client_id": 2}', "repeat"),
+]
+
+
+def why_refused(visitor, database, **parameters):
+    """Return what the user's history says of a request that has written nothing else."""
+    page = asked(visitor, **parameters)
+    assert (page.status, database.count("oauth_clients")) == (400, 0)
+    found = database.value(
+        "SELECT details ->> 'problem' FROM audit_log WHERE action = 'application_refused' ORDER BY at DESC LIMIT 1"
+    )
+    database.run("DELETE FROM audit_log")
+    return found
+
+
+@pytest.fixture
+def patient(make_app, alice):
+    """A browser of the user, without limits."""
+    app = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS="*", AUTH_RATE_LIMITS_ENABLED="false")
+    return Visitor(app).with_session_of(alice)
+
+
+@cases("number", range(len(UNUSABLE)))
+def test_unusable_document_is_refused_and_not_kept(web, patient, database, number):
+    document, problem = UNUSABLE[number]
+    web.serve(document)
+    assert problem in why_refused(patient, database)
+
+
+@cases(
+    ("status", "headers"),
+    [
+        (200, {"Content-Type": "text/html"}),
+        (200, {"Content-Type": "text/json"}),
+        (200, {"Content-Type": "application/jsonx"}),
+        (301, {"Location": f"https://{HOST}/other.json"}),
+        (302, {"Location": "https://127.0.0.1/"}),
+        (404, {}),
+        (206, {}),
+        (500, {}),
+    ],
+)
+def test_other_answers_than_a_document_are_refused_and_no_redirect_is_followed(
+    web, patient, database, status, headers
+):
+    web.serve(DOCUMENT, **headers)
+    web.target.status, before = status, web.fetches
+    assert "instead of 200 application/json" in why_refused(patient, database)
+    assert web.fetches == before + 1
+
+
+@cases("behaviour", ["close", "hang", "drip", "drip body", "endless"])
+def test_server_that_misbehaves_is_refused_in_time(web, patient, database, behaviour):
+    web.target.behaviour = behaviour
+    assert why_refused(patient, database)
+
+
+def test_document_may_prefer_another_authentication_and_name_its_type(web, patient):
+    methods = {"token_endpoint_auth_methods_supported": ["private_key_jwt", "none"]}
+    web.serve(
+        DOCUMENT | methods | {"token_endpoint_auth_method": "private_key_jwt"},
+        **{"Content-Type": "application/client+json; charset=utf-8"},
+    )
+    assert urlsplit(asked(patient).url).path == "/oauth/consent"
+
+
+@cases(
+    "url",
+    [
+        *(f"https://{HOST}", f"https://{HOST}/", f"http://{HOST}/x", f"https://{HOST}:443/x"),
+        *(
+            f"https://{HOST}:8443/x",
+            f"https://user@{HOST}/x",
+            f"https://user:x@{HOST}/x",
+            f"https://{HOST}/x#",
+        ),
+        *(f"https://{HOST}/x?y", f"https://{HOST}/./x", f"https://{HOST}/a/../x", f"https://{HOST}/%2e%2e/x"),
+        *(f"https://{HOST}/..;/x", f"https://{HOST}/a\\x", f"https://{HOST}./x", f"https://{HOST.upper()}/x"),
+        *("https://\u0430gent.example/x", "https://agent\u3002example/x", "https://localhost/x"),
+        *("https://127.0.0.1/x", "https://2130706433/x", "https://0x7f.1/x", "https://[::1]/x"),
+        *(
+            f"https:/{HOST}/x",
+            f"HTTPS://{HOST}/x",
+            f"https://{HOST}/\u00e4",
+            f"https://{HOST}/ x",
+            "https:///x",
+        ),
+    ],
+)
+def test_other_urls_are_no_client_ids(web, patient, database, url):
+    assert asked(patient, url).status == 400
+    assert (web.looked_up, database.count("oauth_clients")) == ([], 0)
+
+
+@cases("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254", "64:ff9b::7f00:1"])
+def test_private_address_is_never_connected_to(web, patient, database, address):
+    web.addresses = [address]
+    assert "its address is refused" in why_refused(patient, database)
+    assert (web.connected, web.fetches) == ([], 0)
+
+
+def test_other_hosts_are_refused_without_a_look_up(web, visitor, database):
+    assert asked(visitor, "https://evil.agent.example/x").status == 400
+    assert (web.looked_up, database.count("oauth_clients")) == ([], 0)
+
+
+def test_network_has_ten_fetches(web, make_app, alice):
+    app = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS="*", AUTH_RATE_LIMITS_ENABLED="true")
+    visitor = Visitor(app).with_session_of(alice)
+    statuses = [asked(visitor, f"{URL}/{number}").status for number in range(11)]
+    assert (statuses, web.fetches) == ([400] * 10 + [429], 10)
+
+
+def test_silent_request_of_a_stranger_fetches_nothing(web, application_of):
+    assert (asked(Visitor(application_of), prompt="none").status, web.fetches) == (400, 0)
+
+
+def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
+    web, agent, visitor, service_role, database, alice
+):
+    tokens = agent.tokens(visitor)
+    path = f"/admin/oauth/clients/{database.value('SELECT id FROM oauth_clients')}"
+    found = agent.http.get(path, headers=service_role).json
+    assert (found["metadata_url"], found["client_name"], found["is_blocked"]) == (URL, "Agent Smith", False)
+    agent.begin(visitor, prompt="consent")
+    changed = agent.http.put(path, json={"is_blocked": True}, headers=service_role)
+    assert (changed.status_code, changed.json["is_blocked"]) == (200, True)
+    assert agent.refresh(tokens["refresh_token"]).status_code == 401
+    assert agent.userinfo(tokens["access_token"]).status_code == 401
+    assert allow(visitor).status == 404
+    database.run("UPDATE oauth_clients SET fetched_until = now()")
+    assert (asked(visitor).status, web.fetches) == (400, 1)
+    stories = timeline_texts(agent.http.get(f"/admin/users/{alice.id}/timeline", headers=service_role))
+    told = f"application refused: unknown or unusable: “{URL}”, an administrator has blocked it"
+    assert any(told in each for each in stories)
+    agent.http.put(path, json={"is_blocked": False}, headers=service_role)
+    assert agent.refresh(tokens["refresh_token"]).status_code == 400
+    assert "code" in agent.authorized(visitor)
+
+
+def test_documents_are_off_by_default_and_not_imported(web, client, alice, app):
+    assert asked(Visitor(app).with_session_of(alice)).status == 400
+    metadata = client.get("/.well-known/oauth-authorization-server").json
+    assert (web.looked_up, "client_id_metadata_document_supported" in metadata) == ([], False)
+    code = "import sys, auth.web.application, auth.openid.api.authorization; print('auth.openid.documents.fetched' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_metadata_say_that_documents_are_supported(application_of):
+    metadata = application_of.test_client().get("/.well-known/openid-configuration").json
+    assert metadata["client_id_metadata_document_supported"] is True
