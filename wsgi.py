@@ -8,5 +8,6 @@ from auth.web.context import EXTENSION
 try:
     app = create_app(served.current)
     app.extensions[EXTENSION].key_ring.watch()
+    app.extensions[EXTENSION].db.pool.watch()
 except (SettingsError, NotRunningError) as error:
     sys.exit(str(error))

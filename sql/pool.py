@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -74,6 +73,15 @@ Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 9
+# A pool opens so many at once: 3 are as fast as 8 if Postgres is near. It opens a further one for a request
+# that has waited so many seconds, and another after twice as many.
+_AT_ONCE = 3
+PATIENCE = 0.1
+_MINUTE = 60.0
+# Seconds after which a pool that Postgres has refused a connection tries one more.
+_PAUSE = 1.0
+# Of all clients, of a role, of a database. psycopg2 does not tell the code of a refusal, 53300.
+_TOO_MANY = re.compile("too many|connection slots")
 # Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
 _gevent = sys.modules.get("gevent.monkey")
 _poll = _gevent.get_original("select", "poll") if _gevent else select.poll
@@ -202,6 +210,18 @@ def _hosts(url: str) -> list[str]:
     ]
 
 
+class _Turn:
+    """The turn of a request that waits for a connection: it has come when the lock is released."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.lock = threading.Lock()
+        self.lock.acquire()
+
+    def comes_within(self, seconds: float) -> bool:
+        return self.lock.acquire(timeout=max(0.0, seconds))
+
+
 class Pool:
     """Lends at most `size` connections, the last returned first: its backend's caches are warm.
 
@@ -210,78 +230,159 @@ class Pool:
     """
 
     def __init__(self, url: str, size: int, has_timeouts: bool = True, last: float = math.inf) -> None:
+        # Smaller after Postgres has refused a connection.
         self.size = size
         # How often a request gave up waiting for a connection.
         self.timeouts = 0
+        self._full_size = size
+        self._grows_at = 0.0
         self._url = url
         self._has_timeouts = has_timeouts
         self._last = last
         self._lock = threading.Lock()
-        # None stands for a connection that has not been opened yet.
-        self._idle: list[Connection | None] = [None] * size
-        self._waiting: deque[Future[Connection | None]] = deque()
+        # The connections that are open or being opened.
+        self._open = 0
+        self._idle: list[Connection] = []
+        # How many of the idle ones no request has needed since the last call of `close_unneeded`.
+        self._unneeded = 0
+        self._waiting: deque[_Turn] = deque()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
         away.
         """
-        deadline = min(time.monotonic() + DEADLINE, self._last) if self._has_timeouts else None
-        connection = self._take()
+        began = time.monotonic()
+        deadline = min(began + DEADLINE, self._last) if self._has_timeouts else None
+        connection = self._obtain(began + CHECKOUT_DEADLINE, deadline)
+        try:
+            connection.deadline = deadline
+            yield connection
+        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
+            # Postgres may have become read-only, or be in the middle of a response.
+            connection.close()
+            raise
+        finally:
+            if connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+                connection.close()
+            self._give(connection)
+
+    @property
+    def lent(self) -> int:
+        return self._open - len(self._idle)
+
+    def close(self, most: int | None = None) -> None:
+        """Close the connections that are not lent, or at most so many, which were returned first."""
+        with self._lock:
+            for connection in self._idle[:most]:
+                connection.close()
+                self._open -= 1
+            del self._idle[:most]
+
+    def watch(self) -> None:
+        """Call `close_unneeded` every minute, in a thread or greenlet."""
+        threading.Thread(target=self._watch, name="pool", daemon=True).start()
+
+    def close_unneeded(self) -> None:
+        """Close the connections that no request has needed since the last call, but keep one."""
+        self.close(min(self._unneeded, self._open - 1))
+        self._unneeded = len(self._idle)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_MINUTE)
+            self.close_unneeded()
+
+    def _obtain(self, until: float, deadline: float | None) -> Connection:
+        """Return a connection of the pool, or a new one."""
+        connection = turn = None
+        with self._lock:
+            if self._idle:
+                self._unneeded = min(self._unneeded, len(self._idle) - 1)
+                connection = self._idle.pop()
+            elif self._open < min(_AT_ONCE, self.size) and self.size == self._full_size:
+                self._open += 1
+            else:
+                turn = _Turn()
+                self._waiting.append(turn)
+        if turn:
+            connection = self._wait(turn, until)
         try:
             if connection:
                 # One that Postgres has closed is readable.
                 poller = _poll()
                 poller.register(connection.fileno(), select.POLLIN)
-                if poller.poll(0):
-                    connection.close()
-            if not connection or connection.closed:
-                connection = connect(self._url, deadline, has_timeouts=self._has_timeouts)
-            connection.deadline = deadline
-            yield connection
-        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
-            # Postgres may have become read-only, or be in the middle of a response.
-            if connection:
+                if not poller.poll(0):
+                    return connection
                 connection.close()
-            raise
-        finally:
-            if connection and connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
-                connection.close()
-            self._give(connection if connection and not connection.closed else None)
-
-    @property
-    def lent(self) -> int:
-        return self.size - len(self._idle)
-
-    def close(self) -> None:
-        """Close the connections that are not lent."""
-        with self._lock:
-            for connection in filter(None, self._idle):
-                connection.close()
-            self._idle = [None] * len(self._idle)
-
-    def _take(self) -> Connection | None:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            turn: Future[Connection | None] = Future()
-            self._waiting.append(turn)
-        try:
-            return turn.result(CHECKOUT_DEADLINE)
+            return connect(self._url, deadline, has_timeouts=self._has_timeouts)
         except BaseException as error:  # also the end of a greenlet
-            if not turn.cancel():
-                self._give(turn.result())
-            if not isinstance(error, TimeoutError):
+            if not self._makes_do(error):
+                self._give(None)
                 raise
-            self.timeouts += 1
-            raise NotInTime("all connections to Postgres are in use") from None
+        return self._obtain(until, deadline)
+
+    def _wait(self, turn: _Turn, until: float) -> Connection | None:
+        """Return a connection, or None if the caller may open one."""
+        patience = PATIENCE
+        try:
+            while not turn.comes_within(min(patience, until - time.monotonic())):
+                patience *= 2
+                with self._lock:
+                    if turn not in self._waiting:
+                        continue
+                    if time.monotonic() >= until:
+                        self.timeouts += 1
+                        raise NotInTime("all connections to Postgres are in use")
+                    if self._may_open():
+                        self._waiting.remove(turn)
+                        self._open += 1
+                        return None
+            return turn.connection
+        except BaseException:
+            with self._lock:
+                has_come = turn not in self._waiting
+                if not has_come:
+                    self._waiting.remove(turn)
+            if has_come:
+                self._give(turn.connection)
+            raise
+
+    def _may_open(self) -> bool:
+        if self._open == self.size < self._full_size and time.monotonic() > self._grows_at:
+            self.size += 1
+            self._grows_at = time.monotonic() + _PAUSE
+        return self._open < self.size
+
+    def _makes_do(self, error: BaseException) -> bool:
+        """Return whether to wait for another connection, because Postgres refuses this one but is there.
+
+        If it has too many, the pool leaves one of its own to the others, such as those of the other workers.
+        """
+        if not isinstance(error, psycopg2.OperationalError) or isinstance(error, NotInTime):
+            return False
+        has_too_many = bool(_TOO_MANY.search(str(error)))
+        with self._lock:
+            others = self._open - 1
+            if not others and not has_too_many:
+                return False
+            if has_too_many:
+                self.size = max(1, others - 1)
+                self._grows_at = time.monotonic() + _PAUSE
+            self._open -= 1
+            return True
 
     def _give(self, connection: Connection | None) -> None:
-        """Hand a connection to the request that has waited longest."""
+        """Hand a connection, or leave to open one, to the request that has waited longest."""
         with self._lock:
-            while self._waiting:
+            if connection and (connection.closed or self._open > self.size):
+                connection.close()
+                connection = None
+            if self._waiting and self._open <= self.size:
                 turn = self._waiting.popleft()
-                if turn.set_running_or_notify_cancel():
-                    turn.set_result(connection)
-                    return
-            self._idle.append(connection)
+                turn.connection = connection
+                turn.lock.release()
+            elif connection:
+                self._idle.append(connection)
+            else:
+                self._open -= 1

@@ -17,6 +17,7 @@ import psycopg2
 import pytest
 from werkzeug.wrappers import Response
 
+from auth.core.settings.state import of_requests
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, queries, schema
 from sql.pool import DEADLINE, SIZE, Pool
@@ -233,6 +234,21 @@ def test_service_stays_within_its_number_of_connections(postgres, server, alice)
     # Those of two workers, four of the delivery process, and one that listens. The pools close none that they
     # can use, but a process of Postgres ends a moment after its connection.
     wait_until(lambda: postgres.run(ours)[0] <= 2 * SIZE + 4 + 1)
+
+
+def test_service_serves_all_requests_with_fewer_connections_than_its_pools_want(postgres, serve):
+    """A managed database gives a role ten: two workers and the delivery process would open 23."""
+    serving = {"DATABASE_URL": of_requests(postgres.url), "AUTH_DATABASE_OWNER_URL": postgres.url}
+    with serve(**serving, AUTH_DELIVER="true", AUTH_WORKERS="2") as (_, client):
+        user = register(client, ADMIN, "limited@example.com").sign_in()
+        postgres.run("ALTER ROLE latchkey CONNECTION LIMIT 10")
+        try:
+            for _ in range(5):
+                responses = at_once(60, lambda _: user.get("/user"))
+                assert {response.status_code for response in responses} == {200}
+                assert {client.get("/health").status_code for _ in range(10)} == {200}
+        finally:
+            postgres.run("ALTER ROLE latchkey CONNECTION LIMIT -1")
 
 
 class TestSeveralHosts:

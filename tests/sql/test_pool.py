@@ -1,16 +1,19 @@
 """The pool of connections to Postgres, and the timeouts of its connections."""
 
 import re
+import threading
+import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from operator import attrgetter
 from urllib.parse import quote
 
 import psycopg2
 import pytest
-from psycopg2.extensions import string_types
+from psycopg2.extensions import make_dsn, string_types
 from psycopg2.extras import register_uuid
 
 from sql import load_statements
@@ -156,12 +159,180 @@ def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
 
 
 def test_connection_handed_to_a_request_that_has_ended_goes_to_the_next(pool, monkeypatch):
-    monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.05)
     with ExitStack() as held:
         for _ in range(5):
             held.enter_context(pool.connection())
+        monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.05)
         with pytest.raises(psycopg2.OperationalError), pool.connection():
             pass
     assert pool.lent == 0
     with pool.connection():
         assert pool.lent == 1
+
+
+def test_pool_opens_a_fourth_connection_only_for_a_request_that_waits(pool):
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(pool.connection())
+        with ThreadPoolExecutor(20) as threads:
+
+            def use_often(_: int) -> None:
+                for _ in range(20):
+                    with pool.connection():
+                        time.sleep(0.001)
+
+            held.pop_all().close()
+            list(threads.map(use_often, range(8)))
+        assert pool._open == 3
+        for _ in range(3):
+            held.enter_context(pool.connection())
+        began = time.monotonic()
+        held.enter_context(pool.connection())
+        assert 0.1 <= time.monotonic() - began < 1
+        assert pool._open == pool.lent == 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_pool_never_opens_more_connections_than_its_size(database_url, monkeypatch, size):
+    monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.5)
+    with closing(Pool(database_url, size)) as pool, ExitStack() as held:
+        for _ in range(size):
+            held.enter_context(pool.connection())
+        with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"):
+            held.enter_context(pool.connection())
+        assert pool._open == pool.lent == size
+
+
+def test_connections_that_no_request_needs_are_closed_but_one(pool, database_url):
+    def open_ones() -> int:
+        with closing(psycopg2.connect(database_url)) as direct, direct.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'"
+                " AND datname = current_database()"
+            )
+            return next(cursor)[0]
+
+    with ExitStack() as held:
+        lent = [held.enter_context(pool.connection()) for _ in range(4)]
+    pool.close_unneeded()
+    with pool.connection() as first, pool.connection():
+        pass
+    assert open_ones() == 4
+    pool.close_unneeded()
+    wait_until(lambda: open_ones() == 2)
+    with pool.connection() as again:  # those that are needed stay, with what they have prepared
+        assert again is first
+        assert lent[0].closed + lent[1].closed + lent[2].closed + lent[3].closed == 2
+        pool.close_unneeded()
+        pool.close_unneeded()
+    pool.close_unneeded()
+    pool.close_unneeded()
+    assert (open_ones(), pool._open, pool.lent) == (1, 1, 0)
+
+
+def test_request_that_ends_while_its_connection_is_opened_leaves_room_for_the_next(pool, monkeypatch):
+    """As a greenlet does whose client has hung up."""
+
+    class HungUp(BaseException):
+        pass
+
+    def hang_up(*_args: object, **_options: object) -> None:
+        raise HungUp
+
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(pool.connection())
+        with monkeypatch.context() as patch:
+            patch.setattr("sql.pool.connect", hang_up)
+            for _ in range(3):
+                with pytest.raises(HungUp), pool.connection():
+                    pass
+        assert pool.lent == 4
+        with pool.connection():
+            assert pool.lent == 5
+
+
+class TestPostgresThatRefusesConnections:
+    """A role may have only so many, as a managed database gives."""
+
+    @pytest.fixture
+    def limited(self, database_url) -> Iterator[str]:
+        """The URL of a role with four connections."""
+        name = f"limited_{uuid.uuid4().hex}"
+        with closing(psycopg2.connect(database_url)) as direct, direct.cursor() as cursor:
+            direct.autocommit = True
+            cursor.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'limited' CONNECTION LIMIT 4")
+            yield make_dsn(database_url, user=name, password="limited")
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (name,)
+            )
+            cursor.execute(f"DROP ROLE {name}")
+
+    def use(self, pool: Pool) -> int:
+        with pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_sleep(0.2)")
+            return cursor.rowcount
+
+    def test_pool_gets_smaller_and_its_requests_wait(self, limited, monkeypatch):
+        monkeypatch.setattr("sql.pool._PAUSE", 60.0)
+        with closing(Pool(limited, size=8)) as pool, ThreadPoolExecutor(24) as threads:
+            assert list(threads.map(lambda _: self.use(pool), range(24))) == [1] * 24
+            assert (pool.size, pool.lent, pool.timeouts) == (3, 0, 0)
+            with closing(connect(limited)):  # the pool has left one to others
+                pass
+
+    def test_pool_grows_again_by_one_connection_a_time(self, limited, monkeypatch):
+        monkeypatch.setattr("sql.pool._PAUSE", 60.0)
+        with closing(Pool(limited, size=8)) as pool, ThreadPoolExecutor(12) as threads:
+            list(threads.map(lambda _: self.use(pool), range(12)))
+            monkeypatch.setattr(pool, "_grows_at", time.monotonic() + 0.1)
+            list(threads.map(lambda _: self.use(pool), range(12)))
+            assert (pool.size, pool._open) == (4, 4)
+
+    def test_request_of_a_pool_without_a_connection_waits_until_others_close_one(self, limited):
+        with closing(Pool(limited, size=2)) as pool, ExitStack() as others, ThreadPoolExecutor(4) as threads:
+            for _ in range(4):
+                others.enter_context(closing(connect(limited)))
+            uses = [threads.submit(self.use, pool) for _ in range(3)]
+            time.sleep(0.4)
+            assert not any(use.done() for use in uses)
+            others.close()
+            assert [use.result() for use in uses] == [1, 1, 1]
+
+    def test_request_gives_up_when_no_connection_becomes_free(self, limited, monkeypatch):
+        monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.3)
+        with closing(Pool(limited, size=2)) as pool, ExitStack() as others:
+            for _ in range(4):
+                others.enter_context(closing(connect(limited)))
+            with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"):
+                self.use(pool)
+            assert (pool.lent, pool.timeouts) == (0, 1)
+
+
+def test_pool_is_as_large_as_before_after_all_its_connections_were_ended(pool, database_url):
+    def use(_: int) -> None:
+        with suppress(psycopg2.Error), pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(0.01)")
+
+    is_over = threading.Event()
+
+    def use_until_the_end(_: int) -> None:
+        while not is_over.is_set():
+            use(0)
+
+    with ThreadPoolExecutor(12) as threads, closing(psycopg2.connect(database_url)) as direct:
+        for number in range(12):
+            threads.submit(use_until_the_end, number)
+        direct.autocommit = True
+        with direct.cursor() as cursor:
+            for _ in range(20):
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'latchkey' AND datname = current_database()"
+                )
+                time.sleep(0.05)
+        is_over.set()
+    assert (pool.size, pool.lent, len(pool._waiting)) == (5, 0, 0)
+    with ExitStack() as held:
+        for _ in range(5):
+            held.enter_context(pool.connection())
