@@ -16,6 +16,8 @@ from dotenv import dotenv_values
 
 from auth.core.settings import Settings
 
+_ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
+
 
 class ThrottledLog:
     """Logs an event at most once a second, with the number of `times` since the last line, and the facts of
@@ -61,7 +63,7 @@ def start_failure(text: str) -> str:
 
 
 def _event(text: str, level: str) -> str:
-    timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    timestamp = f"{datetime.now(UTC):{_ISO}}"
     return json.dumps({"event": text, "level": level, "timestamp": timestamp}, ensure_ascii=False)
 
 
@@ -72,15 +74,13 @@ def _is_json(settings: Settings) -> bool:
 def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        lambda _logger, _method, event: {**event, **context()},
+        lambda _logger, level, event: (
+            {**event, "level": level, "timestamp": f"{datetime.now(UTC):{_ISO}}", **context()}
+        )
     ]
     if _is_json(settings):
-        processors += [
-            structlog.processors.format_exc_info,
-            lambda _logger, _method, event: json.dumps(event, default=str),
-        ]
+        encode = json.JSONEncoder(default=str).encode
+        processors += [structlog.processors.format_exc_info, lambda _logger, _method, event: encode(event)]
     else:
         plain = structlog.dev.plain_traceback
         console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)

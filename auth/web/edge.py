@@ -208,7 +208,7 @@ def _end(response: Response) -> Response:
     """Record a refusal, and add the headers of CORS, never with credentials."""
     if g.refused_because:
         audit.record_refusal()
-    headers, sent = response.headers, request.headers.get("Origin")
+    headers, sent = response.headers, request.environ.get("HTTP_ORIGIN")
     if _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
         return response
     is_public = g.route.any_origin

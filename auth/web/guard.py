@@ -277,7 +277,7 @@ def _key_caller(token: str) -> KeyCaller | None:
 
 
 def _single_header(name: str) -> str:
-    value = request.headers.get(name, "").strip()
+    value = request.environ.get(f"HTTP_{name.upper()}", "").strip()
     # Servers join repeated headers with commas, which no credential contains.
     if "," in value:
         raise ApiError("validation_failed", f"{name}: must be given once")

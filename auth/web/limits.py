@@ -197,7 +197,7 @@ def add_headers(window: Window) -> None:
 def headers(status: int) -> list[tuple[str, str]]:
     windows, now = [*g.windows], time.time()
     try:
-        for limit in limiter.current_limits:
+        for limit in limiter.current_limits if g.route.limits else ():
             # A token refused in the view must not use up its user's limit.
             if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
