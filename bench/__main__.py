@@ -12,12 +12,26 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from bench import compare, console, figures, large, memory, overload, starts, statements, throughput, wings
+from bench import (
+    compare,
+    console,
+    figures,
+    interpreters,
+    large,
+    memory,
+    overload,
+    starts,
+    statements,
+    throughput,
+    wings,
+)
 from bench.figures import Figure, Pace
 
 Part = Callable[[Pace], Iterator[Figure]]
 REPORTS: dict[str, list[Part]] = {
-    "report": [each.measure for each in (starts, wings, statements, throughput, overload, memory)],
+    "report": [
+        each.measure for each in (starts, wings, statements, throughput, interpreters, overload, memory)
+    ],
     "report-large": [large.measure],
     "report-console": [console.measure],
 }
@@ -28,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("report", choices=[*REPORTS, "compare"])
     parser.add_argument("revision", nargs="?", default="", help="to compare with")
-    parser.add_argument("--python", default="", metavar="EXECUTABLE", help="to compare with")
+    parser.add_argument("--python", action="append", default=[], metavar="EXECUTABLE", help="to compare with")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--brief", type=float, metavar="SECONDS", help="per measurement; writes no report")
     options = parser.parse_args(arguments)
@@ -36,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     pace = Pace(options.rounds, options.brief or float("inf"))
     compares = options.report == "compare"
-    compared: Part = partial(compare.measure, revision=options.revision, python=options.python)
+    compared: Part = partial(compare.measure, revision=options.revision, pythons=options.python)
     parts = [compared] if compares else REPORTS[options.report]
     began = time.monotonic()
     taken = list(measure(parts, pace))

@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 
 from bench import load
 from bench.figures import Figure, Pace, against, alone
+from bench.interpreter import described
 from bench.people import PASSWORD, log_in, refresh
 from bench.processor import milliseconds_of_a_hash
 from bench.service import RAISED, BenchService, new_state_dir
@@ -18,7 +20,7 @@ from tests.support.processes import CHECKOUT
 
 _USERS = load.CONNECTIONS
 # How many of each request are sent in a round.
-_NUMBERS = {"GET /user": 5000, "refresh": 3000, "log-in": 80, "sign-up": 80, "GET /health": 5000}
+_NUMBERS = {"GET /user": 5000, "refresh": 3000, "log-in": 40, "sign-up": 40, "GET /health": 3000}
 
 
 class _Contender:
@@ -59,33 +61,50 @@ class _Contender:
         return measure_requests(self.service, requests, number=number, **options)
 
 
-def measure(pace: Pace, revision: str = "", python: str = "") -> Iterator[Figure]:
-    """Yield the figures. The other checkout, or environment, stays below `var` for the next comparison."""
-    place = _worktree(revision) if revision else CHECKOUT
-    executable = str(place / ".venv/bin/python") if revision else sys.executable
-    if python:
-        executable = environment(python, place)
-    what = " under ".join(filter(None, (revision, python)))
+def measure(pace: Pace, revision: str = "", pythons: Sequence[str] = ()) -> Iterator[Figure]:
+    """Yield the figures. The other checkout, and environments, stay below `var` for the next comparison."""
+    places = {"": (CHECKOUT, sys.executable)}
+    if revision:
+        places[revision] = _worktree(revision)
+    for python in pythons:
+        places[described(python)] = CHECKOUT, environment(python)
+    taken, hashes = contend(pace, places, _NUMBERS)
+    for name in _NUMBERS:
+        mine = taken[""][name]
+        for what in list(places)[1:]:
+            for figure, value in _FIGURES.items():
+                values, limits = ([value(one) for one in each] for each in (mine, taken[what][name]))
+                if any(limits):
+                    yield against(f"{name}{figure}, against {what}", values, limits)
+        times = [one.spent.total for one in mine]
+        yield against(f"{name}, processor time in ms, against a hash", times, hashes)
+    failures = sum(one.load.failures for each in taken.values() for some in each.values() for one in some)
+    yield alone("failed requests", failures, "≤ 0")
+
+
+def contend(
+    pace: Pace, places: dict[str, tuple[Path, str]], names: Iterable[str]
+) -> tuple[dict[str, dict[str, list[Measured]]], list[float]]:
+    """Measure requests at services of several checkouts and interpreters in turn.
+
+    Returns the rounds by contender and request, and the processor time of a hash in each round.
+    """
     hashes: list[float] = []
     with ExitStack() as stack:
-        ours = _start(stack, CHECKOUT, sys.executable)
-        other = _start(stack, place, executable)
+        contenders = {name: _start(stack, *place) for name, place in places.items()}
+        order = deque(contenders.values())
         for number in range(pace.warm_ups + pace.rounds):
-            for name, usual in _NUMBERS.items():
-                for contender in (ours, other) if number % 2 else (other, ours):
-                    contender.measure(name, pace.number(usual, brief=40))
+            for name in names:
+                for contender in order:
+                    contender.measure(name, pace.number(_NUMBERS[name], brief=40))
             hashes.append(milliseconds_of_a_hash())
-    for name in _NUMBERS:
-        mine, its = (contender.measured[name][pace.warm_ups :] for contender in (ours, other))
-        for figure, value in _FIGURES.items():
-            values, limits = ([value(one) for one in each] for each in (mine, its))
-            yield against(f"{name}{figure}, against {what}", values, limits)
-        times = [one.spent.total for one in mine]
-        yield against(f"{name}, processor time in ms, against a hash", times, hashes[pace.warm_ups :])
-    failures = sum(
-        one.load.failures for each in (ours, other) for taken in each.measured.values() for one in taken
-    )
-    yield alone("failed requests", failures, "≤ 0")
+            order.rotate()
+            print(f"  round {number} of {pace.rounds}", flush=True)
+    taken = {
+        name: {request: rounds[pace.warm_ups :] for request, rounds in contender.measured.items()}
+        for name, contender in contenders.items()
+    }
+    return taken, hashes[pace.warm_ups :]
 
 
 _FIGURES: dict[str, Callable[[Measured], float]] = {
@@ -105,8 +124,8 @@ def _start(stack: ExitStack, directory: Path, python: str) -> _Contender:
     return _Contender(stack.enter_context(service))
 
 
-def _worktree(revision: str) -> Path:
-    """Return a worktree of the revision with an environment of its own."""
+def _worktree(revision: str) -> tuple[Path, str]:
+    """Return a worktree of the revision and the interpreter of its environment."""
     text = subprocess.run(
         ["git", "rev-parse", "--verify", f"{revision}^{{commit}}"],
         cwd=CHECKOUT,
@@ -119,18 +138,15 @@ def _worktree(revision: str) -> Path:
         subprocess.run(["git", "worktree", "add", "--detach", str(place), text], cwd=CHECKOUT, check=True)
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     subprocess.run([sys.executable, "make_venv.py"], cwd=place, check=True, env=environment)
-    return place
+    return place, str(place / ".venv/bin/python")
 
 
-def environment(python: str, checkout: Path = CHECKOUT) -> str:
-    """Return an interpreter with a checkout's packages: that of an environment below `var`, made by a Python."""
-    code = "import platform, sys; print(platform.python_version(), hash(sys.prefix) % 2**24)"
-    named = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    place = CHECKOUT / "var" / f"python-{'-'.join(named)}"
+def environment(python: str) -> str:
+    """Return the interpreter of an environment below `var`, made by a Python, with the packages of a release."""
+    place = CHECKOUT / "var" / f"python-{sha256(python.encode()).hexdigest()[:12]}"
     made = str(place / "bin/python")
     if not place.exists():
         subprocess.run([python, "-m", "venv", "--without-pip", str(place)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", made, "install", "--quiet", "--only-binary", ":all:"]
-    lock = str(checkout / "requirements.lock")
-    subprocess.run([*pip, "--require-hashes", "-r", lock], check=True)
+    subprocess.run([*pip, "--require-hashes", "-r", str(CHECKOUT / "requirements.lock")], check=True)
     return made

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.interpreter import described
+
 # The name in docs/performance.md of each figure that it begins with, and the unit.
 HEADLINES = {
     "log-in/s, against what the cores can hash": ("log-ins a second", ""),
@@ -157,7 +159,7 @@ def _number(value: float | None) -> str:
 
 def _machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores, {_processor()}; {platform.system()} {platform.release()}, Python {platform.python_version()}."
+    return f"{cores} cores, {_processor()}; {platform.system()} {platform.release()}, {described()}."
 
 
 def _processor() -> str:

@@ -74,12 +74,7 @@ SELECT end_lost_access(locked.u)
 -- The total counts up to `most`.
 SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY page.place), '[]')::text
          AS users,
-       (SELECT count(*)
-          FROM (SELECT
-                  FROM users
-                 WHERE is_listed(users, :email, :role, :q)
-                   AND (:is_anonymous IS NULL OR is_anonymous(users) = :is_anonymous)
-                 LIMIT :most) AS found) AS total
+       total_of_users(:email, :role, :q, :is_anonymous, :most) AS total
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
   JOIN user_objects AS copy ON copy.user_id = page.id;

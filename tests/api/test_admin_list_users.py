@@ -1,9 +1,11 @@
 """GET /admin/users: administrators find users."""
 
 import re
+from contextlib import closing
 from urllib.parse import quote
 from uuid import uuid4
 
+import psycopg2
 import pytest
 
 from tests.support.answers import A_SENTENCE, INVALID, assert_error, assert_ok, page_of, user
@@ -264,3 +266,39 @@ def test_totals_are_exact_above_ten_thousand_users(find, database):
     assert find("?q=user0").headers["X-Total-Count"] == "9999"
     assert find("?q=user00001").headers["X-Total-Count"] == "1"
     database.truncate()
+
+
+# Rows of `users` that the transaction has read so far.
+READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'users'"
+MANY = (
+    "INSERT INTO users (email, made_by, created_at, user_metadata)"
+    " SELECT 'user' || n || '@example.com', 'administrator', now() - n * interval '1 second',"
+    " jsonb_build_object('about', repeat('x', 1500)) FROM generate_series(1, 12000) AS n"
+)
+
+
+def test_search_reads_few_users_with_and_without_statistics(database_url):
+    with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+
+        def search(q):
+            cursor.execute(READ)
+            ((before,),) = cursor.fetchall()
+            cursor.execute(
+                "SELECT (SELECT count(*) FROM page_of_users(NULL, NULL, %s, 'created_at', true, 20, 0, NULL)),"
+                " total_of_users(NULL, NULL, %s, NULL, 1000)",
+                (q, q),
+            )
+            found = cursor.fetchone()
+            cursor.execute(READ)
+            ((after,),) = cursor.fetchall()
+            return found, after - before
+
+        # Nothing analyzes rows that are not committed.
+        cursor.execute(MANY)
+        for statistics in ("", "ANALYZE users"):
+            if statistics:
+                cursor.execute(statistics)
+            # Each samples a thousand users twice.
+            assert search("user7777") == ((1, 1), pytest.approx(2000, abs=10))
+            assert search("example") == ((20, 1000), pytest.approx(3020, abs=10))
+            assert search("user77")[0] == (20, 111)

@@ -1,0 +1,25 @@
+"""Which Python, and how it was built."""
+
+import subprocess
+import sys
+
+from auth.operator.doctor.interpreter import built_plainly
+
+_ASK = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_config_var('CONFIG_ARGS') or '')"
+# Of the distribution.
+SYSTEM = "/usr/bin/python3"
+
+
+def described(python: str = sys.executable) -> str:
+    """Return the version of an interpreter and how it was built, as far as it says."""
+    asked = subprocess.run([python, "-c", _ASK], check=True, capture_output=True, text=True)
+    version, _, configured = asked.stdout.strip().partition(" ")
+    return f"Python {version} ({_build(configured)})"
+
+
+def _build(configured: str) -> str:
+    if "--enable-optimizations" in configured:
+        return "optimised" + (" with LTO" if "--with-lto" in configured else "")
+    if built_plainly(configured):
+        return "built plainly"
+    return "of the distribution" if "'--prefix=/usr'" in configured else "unknown build"
