@@ -157,7 +157,7 @@ class TestCode:
         assert database.all(ended) == [("authorization_code_reused",)]
 
     @pytest.mark.parametrize(
-        "change", ["SELECT end_sessions(id, NULL, 'logout') FROM locked", "DELETE FROM users WHERE id = %s"]
+        "change", ["SELECT end_access(id, NULL, 'logout') FROM locked", "DELETE FROM users WHERE id = %s"]
     )
     def test_user_who_logs_out_meanwhile_voids_the_code(
         self, client, database, app_client, alice, code, change
@@ -233,7 +233,7 @@ class TestCode:
             ("UPDATE oauth_requests SET code_expires_at = now()", "invalid_grant"),
             ("DELETE FROM oauth_grants", "invalid_grant"),
             ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", "invalid_grant"),
-            ("SELECT end_sessions(id, NULL, 'password_changed') FROM users", "invalid_grant"),
+            ("SELECT end_access(id, NULL, 'password_changed') FROM users", "invalid_grant"),
             ("DELETE FROM users", "invalid_grant"),
             ("DELETE FROM oauth_clients", "invalid_client"),
             ("UPDATE users SET banned_until = 'infinity'", "access_denied"),
