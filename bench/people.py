@@ -29,7 +29,7 @@ SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
        jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
   FROM generate_series(%s, %s) AS n;
 INSERT INTO user_objects (user_id, object, last_sign_in_at)
-SELECT u.id, user_object(u, linked.objects, linked.providers)::text, coalesce(u.last_sign_in_at, '-infinity') FROM users AS u CROSS JOIN identities_of(u.id) AS linked
+SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity') FROM users AS u
 """
 _SESSIONS = """
 INSERT INTO sessions (id, user_id, method, ip, user_agent)
