@@ -578,8 +578,9 @@ CREATE TYPE failure_limit AS (
   seconds  integer
 );
 
--- Networks whose wrong passwords and codes count for themselves: see is_known_network. `passed_at`: when the
--- user last passed every step there. `mail_proved_at`: when a mailed link or code was last used there.
+-- Networks whose wrong passwords and codes count for themselves: see is_known_network; and browsers, as
+-- `browser` and the SHA-256 of their cookie: see is_new_sign_in. `passed_at`: when the user last passed every
+-- step there. `mail_proved_at`: when a mailed link or code was last used there.
 CREATE TABLE known_networks (
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   network         text NOT NULL,

@@ -2,6 +2,12 @@
 INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
+-- name: know_browser(session_id uuid, browser text)
+-- Once every step that the session's user has is passed.
+SELECT know_network(user_id, :browser)
+  FROM sessions
+ WHERE id = :session_id AND (aal = 'aal2' OR NOT has_second_step(user_id));
+
 -- name: use_browser_session(token_hash bytea, level text, mfa_required text, refresh_token_lifetime integer,
 --                           session_timebox integer) -> row? (email?, phone?, name?)
 -- Keeps the session alive, with one write in five minutes.

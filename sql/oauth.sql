@@ -54,13 +54,9 @@ SELECT u.id, u.email, is_banned(u) AS is_banned
    FOR UPDATE OF u;
 
 -- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb)
-WITH used AS (
-  UPDATE identities
-     SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
-   WHERE user_id = :user_id AND provider = :provider AND subject = :subject
-  RETURNING user_id
-)
-UPDATE users SET last_sign_in_at = now() FROM used WHERE id = used.user_id;
+UPDATE identities
+   SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
+ WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
 -- Inserts nothing if the user has an identity of this provider; one of another user violates its constraint.
@@ -73,9 +69,9 @@ ON CONFLICT (user_id, provider) DO NOTHING;
 -- A taken email is left out if the provider is untrusted, and violates its constraint otherwise. The identity
 -- of the email is a microsecond younger: app_metadata.provider is the oldest.
 WITH created AS (
-  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
+  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by)
   SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
-         free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth', now()
+         free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth'
     FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
                       THEN :email END AS email) AS free
   RETURNING users

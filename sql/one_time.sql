@@ -136,7 +136,8 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer, opened_by uuid,
---                                auth_time double precision, provider text)
+--                                auth_time double precision, provider text, browser text,
+--                                notify_sign_in boolean) -> row (known?)
 -- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known. Call it
 -- with the user's row locked.
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
@@ -145,7 +146,10 @@ VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         now() + make_interval(secs => :authorization_code_lifetime),
         least(to_timestamp(:auth_time), now()), :provider)
 RETURNING CASE WHEN :opened_by IS NULL AND NOT has_second_step(:user_id)
-               THEN know_network(:user_id, :network) END;
+               THEN know_network(:user_id, :network) END AS known,
+          has_second_step(:user_id) AS lacks_step,
+          (SELECT :notify_sign_in AND :opened_by IS NULL AND is_new_sign_in(u, :network, :browser)
+             FROM users AS u WHERE id = :user_id) AS is_new;
 
 -- name: lock_owner_of_authorization_code(code_hash bytea) -> row? (email?)
 SELECT u.id, u.email, is_banned(u) AS is_banned

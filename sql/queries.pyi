@@ -229,6 +229,8 @@ def count_stale_user_objects(on: Runner, /) -> CountStaleUserObjects: ...
 
 def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
+def know_browser(on: Runner, /, *, session_id: str | None, browser: str | None) -> int: ...
+
 class UseBrowserSession(NamedTuple):
     session_id: str
     user_id: str
@@ -1068,7 +1070,12 @@ def delete_unused_sign_up(on: Runner, /, *, address: str | None, owner_id: str |
 
 def write_address_identity(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None) -> int: ...
 
-def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, network: str | None, authorization_code_lifetime: int | None, opened_by: str | None, auth_time: float | None, provider: str | None) -> int: ...
+class WriteAuthorizationCode(NamedTuple):
+    known: str | None
+    lacks_step: bool
+    is_new: bool
+
+def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, network: str | None, authorization_code_lifetime: int | None, opened_by: str | None, auth_time: float | None, provider: str | None, browser: str | None) -> WriteAuthorizationCode: ...
 
 class LockOwnerOfAuthorizationCode(NamedTuple):
     id: str
@@ -1671,6 +1678,7 @@ class SignIn(NamedTuple):
     refused_for: float | None
     user_id: str | None
     password_hash: str | None
+    is_new: bool
     user_object: str | None
     session_id: str | None
     counter: int | None
@@ -1681,7 +1689,7 @@ class SignIn(NamedTuple):
     admin_since: str | None
     recorded: str | None
 
-def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn: ...
+def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None, tells: bool | None) -> SignIn: ...
 
 class RefreshSession(NamedTuple):
     session_id: str
@@ -1743,8 +1751,9 @@ class OpenSession(NamedTuple):
     lacks_step: bool
     issued_at: int
     user_object: str
+    is_new: bool
 
-def open_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None) -> OpenSession: ...
+def open_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None) -> OpenSession: ...
 
 class RaiseSession(NamedTuple):
     session_id: str

@@ -2,22 +2,28 @@
 --               new_password_hash text, password_failures integer[], provider text, admin_only boolean,
 --               email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
 --               refresh_token_lifetime integer, session_timebox integer, mfa_required text, ip inet,
---               network text, user_agent text, audience text, origin jsonb)
+--               network text, user_agent text, browser text, tells boolean, notify_sign_in boolean,
+--               audience text, origin jsonb)
 --   -> row (tries?, seconds_left?, refused_for?, user_id?, password_hash?, user_object?, session_id?,
 --     counter?, aal?, amr?, lacks_step?, issued_at?, admin_since?, recorded?)
 -- Records the verdict on a password, and opens a session if that may be told and the user may sign in. The
--- `state` is otherwise the refusing limit's kind, an error_code, or `password_changed` for another hash than
--- the one that was checked.
+-- `state` is otherwise the refusing limit's kind, an error_code, `password_changed` for another hash than
+-- the one that was checked, or `new_sign_in` if the user must be told, in this transaction, and `tells` is
+-- false.
 WITH judged AS MATERIALIZED (
-  SELECT v.tries, v.seconds_left, v.refused_for, v.known, own_hash(v.known) AS password_hash,
+  SELECT v.tries, v.seconds_left, v.refused_for, v.known, own_hash(v.known) AS password_hash, n.is_new,
          CASE WHEN v.refused_by IS NOT NULL THEN v.refused_by
               WHEN NOT :is_right OR (v.known).id IS NULL THEN 'invalid_credentials'
               WHEN own_hash(v.known) IS DISTINCT FROM :checked_password_hash THEN 'password_changed'
               ELSE coalesce(sign_in_refusal(v.known, :provider, :email_confirm_required,
                                             :phone_confirm_required, :admin_only),
-                            CASE WHEN (v.known).password_hash = :checked_password_hash THEN 'live' END,
+                            CASE WHEN (v.known).password_hash = :checked_password_hash
+                                 THEN CASE WHEN :tells OR NOT n.is_new THEN 'live'
+                                           ELSE 'new_sign_in' END END,
                             'invalid_credentials') END AS state
     FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures) AS v
+   CROSS JOIN LATERAL (
+         SELECT :notify_sign_in AND is_new_sign_in(v.known, :network, :browser) AS is_new) AS n
 ), signed_in AS (
   UPDATE users AS u
      SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, u.password_hash)
@@ -46,7 +52,7 @@ WITH judged AS MATERIALIZED (
                             :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s
 )
 SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (judged.known).id AS user_id,
-       judged.password_hash, opened.*
+       judged.password_hash, judged.is_new, opened.*
   FROM judged
   LEFT JOIN opened ON true;
 
@@ -197,14 +203,18 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 
 -- name: open_session(session_id uuid, user_id uuid, method text, sessions_per_user integer,
 --                    refresh_token_lifetime integer, session_timebox integer, mfa_required text,
---                    ip inet, network text, user_agent text, audience text) -> row
+--                    ip inet, network text, user_agent text, browser text, notify_sign_in boolean,
+--                    audience text) -> row
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
 SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
        lacks_step(signed_in::users, s.aal, :mfa_required, has_second_step(signed_in.id)) AS lacks_step,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
-       with_audience(user_object(signed_in::users)::text, :audience) AS user_object
+       with_audience(user_object(signed_in::users)::text, :audience) AS user_object,
+       -- Of the user as it was before.
+       (SELECT :notify_sign_in AND is_new_sign_in(u, :network, :browser) FROM users AS u WHERE id = :user_id)
+         AS is_new
   FROM signed_in
  CROSS JOIN begin_session(:session_id, signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;

@@ -339,6 +339,7 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
         r"\bLIMIT 10\b": {"is_known_network"},
         # The limit of three a day, a first proof, a new address and a removed factor.
         r"\b(passed_at|mail_proved_at)\b": {
+            "is_new_sign_in",
             "is_known_network",
             "know_network",
             "record_mail_proof",

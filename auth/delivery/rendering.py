@@ -27,7 +27,7 @@ _LINK_TYPES = dict.fromkeys(
         "address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked",
         "passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added",
         "api_key_added", "api_key_removed",
-        "password_changed", "recovery_codes_created", "recovery_code_used",
+        "password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in",
     ),
     "undo",
 )  # fmt: skip
@@ -52,6 +52,7 @@ _SAMPLE = {
     "inviter": "Ada Lovelace",
     "remaining": 9,
     "replaced": True,
+    "lacks_step": True,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
 }
@@ -204,6 +205,7 @@ class Templates:
             "inviter": variables.get("inviter"),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
+            "lacks_step": variables.get("lacks_step"),
             "replaced": variables.get("replaced"),
             "times": variables.get("times"),
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,

@@ -242,7 +242,7 @@ class Service:
         issue = about_new(user_id, "password", for_client=for_client)
         columns = {"session_id": issue.session_id, "user_id": user_id, "method": "password"}
         with self._parts.db.transaction() as tx:
-            session: Any = queries.open_session(tx, **columns, **g.client)
+            session: Any = queries.open_session(tx, **columns, browser=None, **g.client)
             if session is None:
                 raise Refused("This user does not exist")
             if aal == "aal2" or (aal is None and session.lacks_step):

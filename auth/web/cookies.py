@@ -5,6 +5,9 @@ from flask import Response, request
 from auth.core.tokens import one_time
 from auth.web.context import latchkey
 
+# Tells browsers where a user has signed in from others.
+KNOWN = "latchkey_known"
+
 
 def browser_secret(name: str) -> str:
     """Return the browser's cookie, or a new value. Tabs share it."""
@@ -14,6 +17,12 @@ def browser_secret(name: str) -> str:
 
 def sent(name: str) -> str:
     return request.cookies.get(_prefix() + name, "")
+
+
+def browser_name(secret: str | None = None) -> str | None:
+    """Return the name in `known_networks` of the browser that sent the cookie, or gets this secret."""
+    digest = one_time.hash_token(sent(KNOWN) if secret is None else secret)
+    return f"browser {digest.hex()}" if digest else None
 
 
 def remember(

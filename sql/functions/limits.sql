@@ -116,9 +116,20 @@ CREATE OR REPLACE FUNCTION is_known_network(owner uuid, here text) RETURNS boole
 AS $$
   SELECT here = ANY (ARRAY(SELECT n.network FROM known_networks AS n
                             WHERE n.user_id = owner AND n.passed_at IS NOT NULL
+                              AND n.network NOT LIKE 'browser %'
                             ORDER BY n.passed_at DESC LIMIT 10)
                      || ARRAY(SELECT n.network FROM known_networks AS n
                                WHERE n.user_id = owner AND n.mail_proved_at > now() - interval '1 day'))
+$$;
+
+-- Whether a sign-in is from a network and from a browser where this user never passed every step, `here` and
+-- `browser` of `known_networks`. A user's first sign-in is not.
+CREATE OR REPLACE FUNCTION is_new_sign_in(u users, here text, browser text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT here IS NOT NULL AND u.last_sign_in_at IS NOT NULL
+     AND NOT EXISTS (SELECT FROM known_networks AS n
+                      WHERE n.user_id = u.id AND n.network IN (here, browser) AND n.passed_at IS NOT NULL)
 $$;
 
 -- Call it with the user's row locked, once every step that the user has is passed.

@@ -49,7 +49,7 @@ WITH_UNDO = (
     *("email_changed", "phone_changed", "address_added", "identity_linked", "identity_unlinked"),
     *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
     *("api_key_added", "api_key_removed"),
-    *("password_changed", "recovery_codes_created", "recovery_code_used"),
+    *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
 WITHOUT_LINK = ("signup_attempt", "reauthentication", "webhook_disabled")
 # Where the button of a notice without a link leads.

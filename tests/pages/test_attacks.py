@@ -156,7 +156,7 @@ def test_every_cookie_is_bound_to_the_host_and_kept_from_scripts(make_app, alice
     visitor.visit("/sign-in")
     visitor.send("/preferences", language="en", theme="dark", back="/sign-in")
     visitor.press("sign-in", email=alice.email, password=PASSWORD)
-    assert len(visitor.cookies) == 6
+    assert len(visitor.cookies) == 7
     for cookie in visitor.cookies:
         assert cookie.name.startswith("__Host-latchkey")
         assert (cookie.secure, cookie.http_only, cookie.same_site, cookie.path) == (True, True, "lax", "/")

@@ -35,7 +35,8 @@ class Visitor(UserAgent):
     """A browser at one application. Paths stand for URLs of the service."""
 
     def __init__(self, app: Any, origin: str = SITE, **options: Any) -> None:
-        super().__init__({origin: app.test_client(use_cookies=False)}, **options)
+        self.client = app.test_client(use_cookies=False)
+        super().__init__({origin: self.client}, **options)
         self.origin = origin
         self._app, self._parts = app, app.extensions[EXTENSION]
 

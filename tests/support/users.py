@@ -122,6 +122,7 @@ class Person:
             ip=ip,
             network=ip,
             user_agent=user_agent,
+            browser=None,
         )
         user = json.loads(row.user_object)
         with client.application.app_context():

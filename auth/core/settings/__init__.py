@@ -90,6 +90,7 @@ class Settings:
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
     reauthentication_age: int | None = kinds.age("86400")
+    notify_sign_in: bool = kinds.flag(True)
     mfa_enabled: bool = kinds.flag(True)
     mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
     mfa_required: str = kinds.choice(None, "none", "admins", "all")

@@ -51,4 +51,5 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
         "mfa_required": config.mfa_required,
+        "notify_sign_in": config.notify_sign_in,
     }

@@ -10,7 +10,7 @@ from auth.core.tokens import one_time
 from auth.domain.account import first_address, removal
 from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
-from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
+from auth.domain.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import target_of
 from auth.web import audit, g
@@ -141,6 +141,7 @@ def _confirm_address(
         code = write_code(tx, user.id, spent.code_challenge, spent.method)
     elif issue:
         session = open_session(tx, user.id, spent.method, issue)
+        notify_of_sign_in(tx, user.id, session, address=spent.target)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
         "password_changed" if proved.sets_password and not is_sign_up else None,

@@ -109,13 +109,18 @@ class Message:
         )
 
 
+def proved_address(user: Any) -> str | None:
+    """Return where the notices of a user go."""
+    phone = user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+    return user.email if user.email_proved else phone
+
+
 def notify(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
     """Notify a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
 
     It goes to the proved address. `others` are variables of the template.
     """
-    phone = user.phone if user.phone_proved and latchkey.settings.offers_phone else None
-    target = user.email if user.email_proved else phone
+    target = proved_address(user)
     change = others | {"user_agent": g.client["user_agent"]}
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):

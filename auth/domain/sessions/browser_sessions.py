@@ -75,7 +75,11 @@ def forget(response: Response) -> None:
 
 
 def remember(response: Response, token: str) -> None:
+    """Set the cookie of the caller's session, and one by which the next sign-in is not from a new browser."""
+    known = cookies.browser_secret(cookies.KNOWN)
+    queries.know_browser(latchkey.db, session_id=g.caller.session_id, browser=cookies.browser_name(known))
     cookies.remember(response, SESSION, token, max_age=_LONGEST)
+    cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
 
 
 @guard.guard_by

@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 
 from auth.core import promises
 from auth.core.tokens import one_time
+from auth.domain.messages import outgoing
 from auth.domain.sessions.issuing import Issue, about_new, compose, is_asked
-from auth.web import audit, g
+from auth.web import audit, cookies, g
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -49,7 +50,15 @@ def open_session(
     issue.confirm(tx)
     network = None if is_handed_over else g.client["network"]
     columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}
-    return queries.open_session(tx, **columns, **g.client | {"network": network})
+    browser = cookies.browser_name() if request.cookies else None
+    return queries.open_session(tx, **columns, browser=browser, **g.client | {"network": network})
+
+
+def notify_of_sign_in(tx: Transaction, user_id: str, row: Any, *, address: str | None = None) -> None:
+    """Notify a user of a sign-in that `is_new`, unless it was by a message to the same `address`."""
+    user = queries.lock_user(tx, user_id=user_id) if row.is_new else None
+    if user and (address is None or outgoing.proved_address(user) != address):
+        outgoing.notify(tx, user, "new_sign_in", lacks_step=row.lacks_step)
 
 
 def raise_session(
@@ -91,10 +100,15 @@ def write_code(
     opened_by: str | None = None,
     provider: str | None = None,
     auth_time: float | None = None,
+    *,
+    tells: bool = False,
 ) -> str:
-    """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any."""
+    """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any.
+
+    Where it stands for a sign-in that is not by a message, it `tells` the user of a new one.
+    """
     code = one_time.new_token()
-    queries.write_authorization_code(
+    row = queries.write_authorization_code(
         tx,
         user_id=user_id,
         code_hash=one_time.hash_token(code),
@@ -104,8 +118,11 @@ def write_code(
         provider=provider,
         auth_time=auth_time,
         network=g.client["network"],
+        browser=cookies.browser_name() if request.cookies else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
+    if tells:
+        notify_of_sign_in(tx, user_id, row)
     return code
 
 

@@ -10,7 +10,7 @@ from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
 from auth.domain.sessions.issuing import about_new, about_own
-from auth.domain.sessions.token_response import Session, open_session, raise_session
+from auth.domain.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
 from auth.domain.sign_in.reauthentication import lock_caller
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
@@ -165,6 +165,7 @@ def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
         refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:
             opened = open_session(tx, user.id, "webauthn", issue)
+            notify_of_sign_in(tx, user.id, opened._replace(lacks_step=False))
             session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
             details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
             audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)

@@ -13,7 +13,7 @@ from auth.core.providers.id_tokens import unverified_issuer
 from auth.domain.account.admission import is_listed, may_become
 from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
-from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
+from auth.domain.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.web import audit
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
@@ -112,10 +112,14 @@ def _try_sign_in(
         user = _user_of(tx, identity, user_id)
         if isinstance(user, ApiError):
             return Outcome(refusal=user)
+        # A first proof of the address: what was known before was of others.
+        is_first = not getattr(user, "email_proved", True)
         if code_challenge:
-            code = write_code(tx, user.id, code_challenge, "oauth", **known)
+            code = write_code(tx, user.id, code_challenge, "oauth", tells=not is_first, **known)
             return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth", issue)
+        if not is_first:
+            notify_of_sign_in(tx, user.id, session)
         recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
         details = {"method": "oauth", "provider": identity.provider, "session_id": session.session_id}
         audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)

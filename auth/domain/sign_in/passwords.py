@@ -3,14 +3,15 @@
 import functools
 from typing import Any
 
+from flask import request
 from flask.typing import ResponseReturnValue
 
 from auth.domain.account import admission
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
-from auth.domain.sessions.token_response import Session
-from auth.web import View, audit, g, limits
+from auth.domain.sessions.token_response import Session, notify_of_sign_in
+from auth.web import View, audit, cookies, g, limits
 from auth.web.context import latchkey
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.input import whole_body
 from sql import queries
 
@@ -63,10 +64,18 @@ def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only:
 
 
 def _open(issue: Issue, **columns: Any) -> "queries.SignIn":
+    columns |= {
+        "session_id": issue.session_id,
+        "browser": cookies.browser_name() if request.cookies else None,
+    }
     if issue.decides is None:
-        return queries.sign_in(latchkey.db, session_id=issue.session_id, **columns)
+        row = queries.sign_in(latchkey.db, **columns, tells=False)
+        if row.state != "new_sign_in":
+            return row
     with latchkey.db.transaction() as tx:
-        row = queries.sign_in(tx, session_id=issue.session_id, **columns)
+        row = queries.sign_in(tx, **columns, tells=True)
+        if row.state == "live":
+            notify_of_sign_in(tx, found(row.user_id, "user_not_found"), row)
         if row.state == "live" or issue.answer:
             issue.confirm(tx)
     return row

@@ -76,6 +76,7 @@ class Holdings:
             provider=None,
             auth_time=None,
             network="192.0.2.0",
+            browser=None,
             authorization_code_lifetime=300,
         )
         return code
