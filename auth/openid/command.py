@@ -12,6 +12,17 @@ from auth.openid import clients
 _PER_PAGE = 100
 
 
+# Those that `create --for` knows: what the redirect URI ends with, and whether they send a code challenge.
+APPLICATIONS = {
+    "gitea": ("/callback", False),
+    "grafana": ("/login/generic_oauth", True),
+    "nextcloud": ("/apps/user_oidc/code", True),
+    "oauth2-proxy": ("/oauth2/callback", True),
+    "outline": ("/auth/oidc.callback", False),
+    "portainer": ("", False),
+}
+
+
 @click.group("clients", short_help="Manage the applications that sign users in here.")
 def command() -> None:
     """Manage OAuth clients: the applications that sign users in here."""
@@ -105,7 +116,10 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--public", is_flag=True, help="Create a client without a secret, for a browser or a device.")
 @_member_options
 @click.option(
-    "--for", "product", type=click.Choice(["grafana"]), help="Print the settings of this product instead."
+    "--for",
+    "product",
+    type=click.Choice([*APPLICATIONS]),
+    help="Check the REDIRECT_URI of this application, and set what it needs. Prints Grafana's settings.",
 )
 @json_option
 def create(
@@ -123,13 +137,19 @@ def create(
     \b
     Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin
     """
-    body = {"client_name": name, "redirect_uris": list(redirect_uris), **_body(members)}
+    callback, has_pkce = APPLICATIONS[product] if product else ("", True)
+    if not all(uri.endswith(callback) for uri in redirect_uris):
+        raise click.UsageError(f"The REDIRECT_URI of {product} ends with {callback}")
+    own = {} if has_pkce else {"require_pkce": False}
+    body = {"client_name": name, "redirect_uris": list(redirect_uris), **own, **_body(members)}
     body |= {"client_type": "public"} if public else {}
     with acting() as parts:
         client = clients.create(body)
         shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
         endpoints = _endpoints(parts.settings)
-        settings_of = _grafana(shown | endpoints, parts.settings) if product else _table(shown | endpoints)
+        settings_of = _table(shown | endpoints)
+        if product == "grafana":
+            settings_of = _grafana(shown | endpoints, parts.settings)
         show(client | endpoints, as_json, *settings_of)
 
 
@@ -260,6 +280,7 @@ def _endpoints(settings: Settings) -> dict[str, str]:
     base = f"{settings.base_url}/oauth"
     return {
         "issuer": settings.jwt_issuer,
+        "discovery_url": f"{settings.jwt_issuer}/.well-known/openid-configuration",
         "authorization_endpoint": f"{base}/authorize",
         "token_endpoint": f"{base}/token",
         "userinfo_endpoint": f"{base}/userinfo",

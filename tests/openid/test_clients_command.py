@@ -1,11 +1,14 @@
 """`latchkey clients`: the applications that sign users in here."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auth.openid.command import APPLICATIONS
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command
@@ -13,6 +16,7 @@ from tests.support.commands import SYSTEM_USER, run_command
 GRAFANA = "https://grafana.example.com/login/generic_oauth"
 ENDPOINTS = {
     "issuer": "http://localhost:8000",
+    "discovery_url": "http://localhost:8000/.well-known/openid-configuration",
     "authorization_endpoint": "http://localhost:8000/oauth/authorize",
     "token_endpoint": "http://localhost:8000/oauth/token",
     "userinfo_endpoint": "http://localhost:8000/oauth/userinfo",
@@ -99,6 +103,22 @@ class TestCreating:
             "GF_AUTH_GENERIC_OAUTH_USE_PKCE": "true",
             "GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN": "true",
         }
+
+    def test_applications_of_the_document_are_created_as_it_says(self, run):
+        document = (Path(__file__).parents[2] / "docs" / "openid.md").read_text()
+        lines = re.findall(r"latchkey clients create (\S+ https://\S+ .*--for (\S+))", document)
+        assert {name for _line, name in lines} == {*APPLICATIONS}
+        for line, name in lines:
+            made = run("create", *shlex.split(line), *([] if name == "grafana" else ["--json"]))
+            needs_none = name in ("gitea", "outline", "portainer")
+            assert name == "grafana" or json.loads(made)["require_pkce"] is not needs_none
+
+    def test_redirect_uri_that_the_application_does_not_have_is_refused(self, app, database):
+        result = run_command(
+            app, "clients", "create", "g", "https://grafana.example.com/", "--for", "grafana"
+        )
+        assert (result.exit_code, "ends with /login/generic_oauth" in result.output) == (2, True)
+        assert database.count("oauth_clients") == 0
 
     @cases(("options", "members"), OPTIONS)
     def test_each_option_sets_its_member(self, run, options, members):
