@@ -442,6 +442,10 @@ def consenting(page_client: PageClient) -> None:
     page_client.shows("sign-in, for an application", "Sign in to Acme")
     page_client.press("sign-in", password=PASSWORD)
     page_client.shows("consent", "Grafana wants to:")
+    document = {"metadata_url": "https://agent.example/client.json", "is_dynamic": True}
+    agent_id = insert_client(page_client.rows, page_client.application, name="Agent", **document)
+    page_client.visit(authorize_path(agent_id, **asked))
+    page_client.shows("consent, by a document", "agent.example wants to:")
     page_client.visit(authorize_path(client_id, **asked, prompt="login"))
     page_client.shows("confirm, for an application", "Grafana asks you to sign in again.")
     page_client.visit(authorize_path(client_id, **asked))
