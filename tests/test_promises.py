@@ -129,6 +129,8 @@ IN_SQL = {
     "count_message": "a tenth and three quarters of a total, and /48",
     "page_of_users": "an estimate for the planner",
     "split_words": "estimates of a search",
+    "found_in_sample": "how many are asked, of a table of which size",
+    "total_of_users": "how many of a thousand are many",
     "use_browser_session": "how often a session is written",
     "select_trusted_before": "the hour after the first factor",
     "delete_unallowed_clients": "Postgres looks it up by an index if it knows the number; above",

@@ -247,6 +247,12 @@ requests(
 )
 requests(
     by_the_service_role_about_an_app,
+    (
+        "put /admin/users/{user_id}/factors/{factor_id}",
+        {"friendly_name": "Work"},
+        "user.updated",
+        "factor_renamed",
+    ),
     ("delete /admin/users/{user_id}/factors/{factor_id}", {}, "user.updated", "factor_removed"),
 )
 requests(

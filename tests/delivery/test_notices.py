@@ -21,6 +21,7 @@ VICTIM = "victim@example.com"
 # Statements and functions that write rows of the outbox, and why.
 WRITERS = {
     "write_message": "the home of emails and SMS",
+    "write_logout": "ends of sessions at applications, from a trigger",
     "record_acts": "events of webhooks",
     "redeliver_event": "an event of a webhook, once more",
     "send_test_event": "an event of a webhook, as a test",
