@@ -14,6 +14,7 @@ OWNERS = {
     "PyPI": {
         "django": "https://github.com/django/django",
         "fastapi": "https://github.com/fastapi/fastapi",
+        "fastmcp": "https://github.com/PrefectHQ/fastmcp",
         "flask": "https://github.com/pallets/flask",
         "httpx": "https://github.com/encode/httpx",
         "pyjwt": "https://github.com/jpadilla/pyjwt",

@@ -267,7 +267,7 @@ class TestLimits:
         assert counted(alice.id) == []
 
     def test_wrong_codes_alone_are_shown_with_limits_disabled(self, client, tell, alice, database):
-        window = "'login alice@example.com 127.0.0.1', 10, now() + interval '1 hour'"
+        window = "'l', 10, now() + interval '1 hour', 'login', 'alice@example.com', '127.0.0.1'"
         database.run(f"INSERT INTO failure_counts VALUES ({window})")
         client.post("/recover", json={"email": alice.email})
         client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
@@ -365,7 +365,8 @@ def many(all_rows, database_url):
         SELECT id, 'otp', now() - make_interval(hours => number), 'logout' FROM many;
         INSERT INTO outbox (id, user_id, channel, kind, recipient)
         SELECT gen_random_uuid(), id, 'email', 'recovery', email FROM many;
-        INSERT INTO failure_counts SELECT 'login ' || email || ' ' || number, 1, 'infinity' FROM many;
+        INSERT INTO failure_counts
+        SELECT 'login ' || email || ' ' || number, 1, 'infinity', 'login', email, number FROM many;
         DROP VIEW many
     """)
     tables = ("users", "audit_log", "sessions", "outbox", "failure_counts")

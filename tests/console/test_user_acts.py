@@ -171,8 +171,11 @@ class TestActs:
         database.run("DELETE FROM failure_counts")
         assert "Clear the lock" not in words(armed.visit(f"/console/users/{alice.id}"))
         for key in alices + others:
-            hour = "now() + interval '1 hour'"
-            database.run(f"INSERT INTO failure_counts VALUES (%(key)s, 20, {hour})", key=key)
+            database.run(
+                "INSERT INTO failure_counts SELECT %(key)s, 20, now() + interval '1 hour', parts[1], parts[2], parts[3]"
+                "  FROM string_to_array(%(key)s, ' ') AS parts",
+                key=key,
+            )
         assert "wrong authenticator codes" in words(armed.visit(f"/console/users/{alice.id}"))
         clear_history(database)
         assert f"{alice.id}/unlock" in armed.page.text

@@ -26,10 +26,8 @@ _OF_PROCESSES = ("database_owner_url", "bind", "workers", "deliver")
 OF_REQUESTS = (
     "anonymous_enabled",
     "cors_origins",
-    "oauth_client_documents",
     "oauth_consent_url",
     "oauth_dynamic_registration",
-    "oauth_redirect_schemes",
     "refresh_token_rotation",
     "service_role_jwt",
     "verify_on_get",

@@ -106,7 +106,7 @@ def test_chinese_has_a_space_between_its_characters_and_latin_letters_and_number
 def test_every_notice_with_a_link_has_the_sentence_that_undoes_it(language):
     texts = built_in("messages")[language]
     undone = [name for name in texts if name.startswith("sms.") and name.endswith(".undo")]
-    assert len(undone) == 15
+    assert len(undone) == 16
     for name in undone:
         assert re.search(r"""{{ say\(["']undo["']\) }}$""", texts[name.replace(".undo", ".text")])
         mail = name.replace("sms.", "email.")

@@ -52,6 +52,7 @@ PASSWORD_OF_DAN = "Correct-Horse-Battery-1"
 SQL_HOOK = "pg-functions://postgres/pg_catalog/"
 # Faults that need a machine of their own, or a service that is started and stopped.
 ELSEWHERE = {
+    "Use the python3 of your distribution, or of the image python:3.13, as docs/performance.md says.": "tests/operator/processes/test_doctor.py",
     "Free space on the disk of Postgres' data directory. Nothing needs a restart.": "tests/faults/test_doctor.py",
     "Find the error of the file system of {} (dmesg), then mount it for writing.": "tests/faults/test_doctor.py",
     "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.": "tests/faults/test_doctor.py",
@@ -677,8 +678,8 @@ class TestDelivery:
     def test_total_that_is_used_up(self, play, database):
         template = "If your own users requested them, raise {}. Otherwise, see docs/security.md."
         database.run(
-            "INSERT INTO failure_counts (key, count, expires_at)"
-            " VALUES ('mail 3600', 750, now() + interval '1 hour')"
+            "INSERT INTO failure_counts (key, count, expires_at, kind, seconds)"
+            " VALUES ('mail 3600', 750, now() + interval '1 hour', 'mail', 3600)"
         )
         play.fails("message-totals", template, **LIMITED)
         play.is_well("message-totals", **LIMITED, rate_limit_mail_total=parse("2000/hour"))
