@@ -73,8 +73,8 @@ Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 9
-# A pool opens so many at once: 3 are as fast as 8 if Postgres is near. It opens a further one for a request
-# that has waited so many seconds, and another after twice as many.
+# A pool opens so many at once, a further one for a request that has waited so many seconds, and another after
+# twice as many.
 _AT_ONCE = 3
 PATIENCE = 0.1
 _MINUTE = 60.0
@@ -355,22 +355,17 @@ class Pool:
         return self._open < self.size
 
     def _makes_do(self, error: BaseException) -> bool:
-        """Return whether to wait for another connection, because Postgres refuses this one but is there.
+        """Return whether to wait for another connection, because Postgres has too many.
 
-        If it has too many, the pool leaves one of its own to the others, such as those of the other workers.
+        The pool leaves one of its own to the others, such as those of the other workers.
         """
-        if not isinstance(error, psycopg2.OperationalError) or isinstance(error, NotInTime):
+        if not isinstance(error, psycopg2.OperationalError) or not _TOO_MANY.search(str(error)):
             return False
-        has_too_many = bool(_TOO_MANY.search(str(error)))
         with self._lock:
-            others = self._open - 1
-            if not others and not has_too_many:
-                return False
-            if has_too_many:
-                self.size = max(1, others - 1)
-                self._grows_at = time.monotonic() + _PAUSE
             self._open -= 1
-            return True
+            self.size = max(1, self._open - 1)
+            self._grows_at = time.monotonic() + _PAUSE
+        return True
 
     def _give(self, connection: Connection | None) -> None:
         """Hand a connection, or leave to open one, to the request that has waited longest."""

@@ -139,7 +139,7 @@ def create(
     """
     callback, has_pkce = APPLICATIONS[product] if product else ("", True)
     if not all(uri.endswith(callback) for uri in redirect_uris):
-        raise click.UsageError(f"The REDIRECT_URI of {product} ends with {callback}")
+        raise click.UsageError(f"The REDIRECT_URI of {product} must end with {callback}.")
     own = {} if has_pkce else {"require_pkce": False}
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **own, **_body(members)}
     body |= {"client_type": "public"} if public else {}

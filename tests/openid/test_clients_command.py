@@ -117,7 +117,7 @@ class TestCreating:
         result = run_command(
             app, "clients", "create", "g", "https://grafana.example.com/", "--for", "grafana"
         )
-        assert (result.exit_code, "ends with /login/generic_oauth" in result.output) == (2, True)
+        assert (result.exit_code, "must end with /login/generic_oauth." in result.output) == (2, True)
         assert database.count("oauth_clients") == 0
 
     @cases(("options", "members"), OPTIONS)

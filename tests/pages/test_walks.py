@@ -45,7 +45,8 @@ NOT_SHOWN = (
         r"removal\.factor",
     ),
     *(
-        r"consent\.(native|resource)",
+        r"consent\.(native|resource|policy_uri|tos_uri)",
+        r"logout\.unregistered",
         r"code\.forgot_password_phone",
         r"undo\.(taken|totp|webauthn|wrong_key)",
     ),
@@ -56,6 +57,7 @@ NOT_SHOWN = (
         r"signed_in\.application",
         r"welcome\.(hello|opens_here)",
         r"error\.\w+",
+        r"captcha\.\w+",
     ),
     *(
         r"two_step\.(ends_keys|required)",

@@ -204,12 +204,12 @@ def test_pool_never_opens_more_connections_than_its_size(database_url, monkeypat
 
 
 def test_connections_that_no_request_needs_are_closed_but_one(pool, database_url):
+    pids: set[int] = set()
+
     def open_ones() -> int:
+        pids.update(connection.info.backend_pid for connection in pool._idle)
         with closing(psycopg2.connect(database_url)) as direct, direct.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'"
-                " AND datname = current_database()"
-            )
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s)", [list(pids)])
             return next(cursor)[0]
 
     with ExitStack() as held:
@@ -336,3 +336,15 @@ def test_pool_is_as_large_as_before_after_all_its_connections_were_ended(pool, d
     with ExitStack() as held:
         for _ in range(5):
             held.enter_context(pool.connection())
+
+
+def test_requests_at_once_fail_while_postgres_is_away_and_try_once_each():
+    away = Pool(f"postgresql://user@127.0.0.1:{free_port()}/none", size=8)
+
+    def ask(_number: int) -> None:
+        with pytest.raises(psycopg2.OperationalError, match="refused"), away.connection():
+            pass
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ask, range(24)))
+    assert (away._open, away.size) == (0, 8)
