@@ -70,11 +70,6 @@ def of_authentication(row: Any) -> dict[str, Any]:
     return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}
 
 
-def sid_of(session_id: str) -> str:
-    """Return the claim `sid` of a client's session, which does not tell the session's id."""
-    return hashlib.sha256(f"sid {session_id}".encode()).hexdigest()[:32]
-
-
 def hash_of(access_token: str) -> str:
     """Return the claim `at_hash` of an ID token signed with RS256 or ES256."""
     half = hashlib.sha256(access_token.encode()).digest()[:16]

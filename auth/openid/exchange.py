@@ -9,6 +9,7 @@ import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from auth.core.tokens import one_time
+from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.openid import audience, claims
@@ -117,7 +118,7 @@ def _tokens(
 
 def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token: str) -> str:
     named = {**claims.of_user(row, scopes), **claims.of_authentication(row), "aud": row.client_id}
-    named |= {"sid": claims.sid_of(row.session_id), "at_hash": claims.hash_of(access_token)}
+    named |= {"sid": sid_of(row.session_id), "at_hash": claims.hash_of(access_token)}
     named |= {"nonce": nonce} if nonce is not None else {}
     algorithm = row.id_token_signed_response_alg
     return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, algorithm=algorithm)

@@ -48,7 +48,7 @@ WITHOUT |= {
     "metadata_of_path",
     "oauth_metadata_of_path",
 }
-WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "sso", "static"}
+WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "make_challenge", "sso", "static"}
 
 
 @dataclass

@@ -6,6 +6,7 @@ statement that serves it checks expiry, session and grant.
 """
 
 import functools
+import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,3 +142,8 @@ class ClientTokens:
                 if kid and key.kid == kid and key.public_jwk:
                     return key
         raise InvalidAccessToken("unknown kid")
+
+
+def sid_of(session_id: str) -> str:
+    """Return the claim `sid` of a client's session, which does not tell the session's id."""
+    return hashlib.sha256(f"sid {session_id}".encode()).hexdigest()[:32]

@@ -11,11 +11,10 @@ from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net import webhook_urls
 from auth.core.promises import HTTP_TIMEOUT
 from auth.core.settings import Settings
-from auth.core.tokens.client_tokens import ClientTokens
+from auth.core.tokens.client_tokens import ClientTokens, sid_of
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
-from auth.openid import claims
 from sql import Database, queries
 
 CHANNEL = "logout"
@@ -61,7 +60,7 @@ class LogoutSender(Sender):
         named = {
             "sub": ended["user_id"],
             "aud": ended["client_id"],
-            "sid": claims.sid_of(ended["session_id"]),
+            "sid": sid_of(ended["session_id"]),
         }
         now = queries.select_time(self.db).seconds
         return tokens.logout_token(named, issued_at=now, algorithm=ended["algorithm"])
