@@ -47,7 +47,10 @@ class HookSender(Sender):
         # change, for example.
         if self.hook.name == "send-sms":
             phone = recipient.removeprefix("+")
-            sms = {"otp": message.code or "", "phone": phone, "message": message.text.strip()}
+            # GoTrue's hooks are not told the channel.
+            channel = (row and row.variables.get("channel")) or "sms"
+            sms = {"otp": message.code or "", "phone": phone, "channel": channel}
+            sms["message"] = message.text.strip()
             return {"metadata": metadata, "user": user | {"phone": phone}, "sms": sms}
         phone = (user.get("phone") or "").removeprefix("+")
         data = self._email_data(recipient, message, row.variables if row else {})

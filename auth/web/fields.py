@@ -200,6 +200,7 @@ StrangersMetadata = _object(1)
 Credential = _object(64)
 Base64Url = _field(_base64url)
 Counter = _whole(0, 2**32 - 1)
+Channel = _matching(r"[A-Za-z0-9_-]{1,32}", "must be a word of at most 32 letters, digits, _ or -")
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,

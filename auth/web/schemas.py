@@ -60,6 +60,7 @@ class Challenged(Input):
 
 class Signup(Addressed, Challenged):
     password = fields.Password(required=True)
+    channel = fields.Channel()
     data = fields.StrangersMetadata(load_default=dict)
 
 
@@ -67,12 +68,14 @@ AnonymousSignup = Input.of(data=fields.StrangersMetadata(load_default=dict))
 
 
 class Otp(Addressed, Challenged):
+    channel = fields.Channel()
     create_user = fields.Flag(load_default=True)
     data = fields.StrangersMetadata(load_default=dict)
 
 
 class Resend(Addressed, Challenged):
     type = fields.Choice("signup", "email_change", "sms", "phone_change", required=True)
+    channel = fields.Channel()
 
     @validates_schema
     def has_the_types_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -131,6 +134,7 @@ class Reauthentication(Input):
 class UserChange(Reauthentication, Challenged):
     email = fields.Email()
     phone = fields.Phone()
+    channel = fields.Channel()
     remove = fields.Uuids()
     password = fields.Password()
     data = fields.Metadata()

@@ -11,6 +11,7 @@ from tests.support.deliverers import deliver_due
 from tests.support.hooks import verified
 from tests.support.links import OTHER_PHONE, PHONE, follow, type_in
 from tests.support.outbox import CODE, TOKEN, Outbox
+from tests.support.pages import Visitor
 from tests.support.users import DAVE, PASSWORD, session_of, sign_in
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
@@ -78,7 +79,28 @@ def test_sms_is_sent_by_the_hook(hooked, target, deliver):
     assert target.requests[0].path == "/sms"
     assert (sent["user"]["phone"], sent["sms"]["phone"]) == (digits, digits)
     assert sent["sms"]["otp"] in sent["sms"]["message"]
+    assert sent["sms"]["channel"] == "sms"
     assert type_in(client, "sms", PHONE, sent["sms"]["otp"]).status_code == 200
+
+
+def test_hook_is_told_the_channel_that_was_asked_for(hooked, alice, deliver):
+    client, whatsapp = hooked.test_client(), {"channel": "whatsapp"}
+    session = session_of(client, sign_in(client, alice.email))
+    asked = [client.post("/signup", json={"phone": PHONE, "password": PASSWORD} | whatsapp)]
+    asked += [client.post("/resend", json={"type": "sms", "phone": PHONE} | whatsapp)]
+    asked += [session.put("/user", json={"phone": OTHER_PHONE} | whatsapp)]
+    assert [answer.status_code for answer in asked] == [201, 200, 200]
+    assert [sent["sms"]["channel"] for sent in deliver()] == ["whatsapp"] * 3
+
+
+def test_message_that_an_administrator_sends_again_keeps_its_channel(hooked, carol, deliver, database):
+    body = {"phone": PHONE, "channel": "whatsapp"}
+    assert hooked.test_client().post("/otp", json=body).status_code == 200
+    assert [sent["sms"]["channel"] for sent in deliver()] == ["whatsapp"]
+    operator = Visitor(hooked).with_session_of(carol)
+    operator.visit(f"/console/messages/{database.value('SELECT id FROM outbox')}/resend")
+    operator.press("/resend")
+    assert [sent["sms"]["channel"] for sent in deliver()] == ["whatsapp"]
 
 
 def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):

@@ -39,6 +39,7 @@ def change_user(
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     admission.check_channel(body.get("email"), body.get("phone"))
+    channel = admission.channel_of(body)
     wish = _read(body)
     known, columns = wish.known, wish.columns
     is_sign_up = bool(wish.added) and known.is_anonymous
@@ -67,7 +68,7 @@ def change_user(
             columns |= {"new_email": None, "new_phone": None}
         user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in requested:
-            first_address.request_address(tx, caller, address, link or {})
+            first_address.request_address(tx, caller, address, link or {}, channel)
         # Comes last: a session could guess the current password, uncounted, by changes that fail otherwise.
         if wish.is_same_password:
             raise ApiError("same_password", "password: must differ from the current one")

@@ -19,14 +19,18 @@ def is_without_address(user: Any) -> bool:
 
 
 def request_address(
-    tx: Transaction, caller: Any, address: str, link: Mapping[str, str | bytes | None]
+    tx: Transaction,
+    caller: Any,
+    address: str,
+    link: Mapping[str, str | bytes | None],
+    channel: str | None = None,
 ) -> None:
     """Send the link or code that confirms an address, which the caller has checked unless it is the first.
 
     Then a taken one runs the same statements: anyone can become an anonymous user, and must not learn which
     addresses have a user.
     """
-    message, is_email = outgoing.Message(address), addresses.is_email(address)
+    message, is_email = outgoing.Message(address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose = kind = "email_change" if is_email else "phone_change"
     user_id = recipient_id = caller.id

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.domain.account.admission import may_become
+from auth.domain.account.admission import channel_of, may_become
 from auth.domain.messages import outgoing
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Session, open_session
@@ -97,7 +97,8 @@ def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> "quer
     settings, email = latchkey.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
-    message, link = outgoing.Message(address), {"redirect_to": checked_redirect(body), **waiting.asker()}
+    message = outgoing.Message(address, channel=channel_of(body))
+    link = {"redirect_to": checked_redirect(body), **waiting.asker()}
     link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
     own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
     counted = outgoing.take_quota(address, is_new=True, hides_recipient=True)

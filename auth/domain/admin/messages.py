@@ -117,7 +117,8 @@ def resend(message_id: str) -> None:
         # The user may have become an administrator.
         targets.lock(tx, message.user_id)
         # The languages and browser of the first request, not the administrator's.
-        variables = {name: message.variables.get(name) for name in ("languages", "user_agent", "inviter")}
+        names = ("languages", "user_agent", "inviter", "channel")
+        variables = {name: message.variables.get(name) for name in names}
         if message.kind in REQUESTED:
             _request_again(tx, message, variables)
         elif message.kind == "invite":

@@ -55,13 +55,14 @@ class Message:
         code: bool = True,
         lifetime: int = promises.LINK_LIFETIME,
         is_notice: bool = False,
+        channel: str | None = None,
     ) -> None:
         is_mail = addresses.is_email(address)
         code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if link and (is_mail or is_notice) else None
         self.code = one_time.code_of(self.link or one_time.new_token()) if code else None
-        self._address, self._is_notice = address, is_notice
+        self._address, self._is_notice, self._channel = address, is_notice, channel
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
         self._link_lifetime = lifetime if self.link else None
         self._code_lifetime = code_lifetime if self.code else None
@@ -93,6 +94,8 @@ class Message:
         variables = {"languages": languages, "user_agent": g.client["user_agent"]}
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
             variables["code_lifetime"] = self._code_lifetime
+        if self._channel:
+            variables["channel"] = self._channel
         sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
         queries.write_message(
             tx,
