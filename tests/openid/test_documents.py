@@ -10,23 +10,13 @@ import pytest
 
 from tests.support.audit import timeline_texts
 from tests.support.cases import cases
+from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL
 from tests.support.http_target import HttpTarget
 from tests.support.openid import Client, authorize_path, claims_of
 from tests.support.openid_flow import Application, allow
 from tests.support.pages import Visitor, words
 from tests.support.smtp_server import Certificate
 
-HOST, PUBLIC = "agent.example", "93.184.216.34"
-URL = f"https://{HOST}/oauth/client.json"
-CALLBACK = f"https://{HOST}/callback"
-DOCUMENT = {
-    "client_id": URL,
-    "client_name": "Agent Smith",
-    "redirect_uris": [CALLBACK, "http://127.0.0.1/callback"],
-    "grant_types": ["authorization_code", "refresh_token"],
-    "token_endpoint_auth_method": "none",
-    "logo_uri": "https://agent.example/logo.png",
-}
 TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%'"
 
 

@@ -1,15 +1,16 @@
-// The client of @modelcontextprotocol/sdk: `client.mjs URL PORT`. It prints and does what client.py does.
+// The client of @modelcontextprotocol/sdk: `client.mjs URL PORT [DOCUMENT]`. It prints and does what client.py does.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { auth } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const [serverUrl, port] = process.argv.slice(2);
+const [serverUrl, port, clientMetadataUrl] = process.argv.slice(2);
 const redirectUrl = `http://localhost:${port}/callback`;
 const kept = {};
 const provider = {
   redirectUrl,
+  clientMetadataUrl,
   clientMetadata: {
     client_name: "Reader",
     redirect_uris: [redirectUrl],

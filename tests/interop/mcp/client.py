@@ -1,4 +1,5 @@
-"""FastMCP's own client: `client.py URL`. Prints the URLs for the browser, and the answers of the tool as JSON.
+"""FastMCP's own client: `client.py URL PORT [DOCUMENT]`. Prints the URLs for the browser, and the answers of the
+tool as JSON. With the URL of a document, it does not register.
 
 It calls the tool twice, with another access token each time, and once more after a line on standard input.
 """
@@ -10,11 +11,18 @@ import sys
 from fastmcp import Client
 from fastmcp.client.auth import OAuth
 
+url, port, *document = sys.argv[1:]
+# It opens the browser of the environment variable BROWSER.
+oauth = OAuth(
+    scopes=["openid", "email", "offline_access"],
+    client_name="Reader",
+    callback_port=int(port),
+    client_metadata_url=document[0] if document else None,
+)
+
 
 async def main() -> None:
-    # It opens the browser of the environment variable BROWSER.
-    oauth = OAuth(scopes=["openid", "email", "offline_access"], client_name="Reader")
-    async with Client(sys.argv[1], auth=oauth) as client:
+    async with Client(url, auth=oauth) as client:
         seen = []
         for _ in range(2):
             answer = await client.call_tool("claims")

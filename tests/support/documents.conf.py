@@ -1,0 +1,33 @@
+"""The service's gunicorn configuration, with more patience, and a network in which a document of a client has a
+public address that leads to a port of this machine. The guard against private addresses stays.
+"""
+
+import runpy
+
+globals().update(
+    {
+        name: value
+        for name, value in runpy.run_path("tests/support/long_timeouts.conf.py").items()
+        if name[0] != "_"
+    }
+)
+
+import os as _os  # noqa: E402
+import socket as _socket  # noqa: E402
+
+from tests.support.documents import HOST, PUBLIC  # noqa: E402
+
+_find, _connect = _socket.getaddrinfo, _socket.socket.connect
+
+
+def _find_host(host, *arguments, **options):
+    return _find(PUBLIC if host == HOST else host, *arguments, **options)
+
+
+def _connect_here(self, address):
+    here = ("127.0.0.1", int(_os.environ["DOCUMENTS_PORT"]))
+    return _connect(self, here if address[0] == PUBLIC else address)
+
+
+_socket.getaddrinfo = _find_host
+setattr(_socket.socket, "connect", _connect_here)  # noqa: B010
