@@ -26,6 +26,7 @@ WINGS: dict[str, Callable[[Settings], object]] = {
     "api_keys": lambda settings: settings.api_keys,
     "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
     "captcha": lambda settings: settings.captcha != "off",
+    "sso": lambda settings: settings.sso,
     "docs": lambda _settings: True,
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,

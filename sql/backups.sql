@@ -53,6 +53,8 @@ SELECT end_all_access();
 -- name: list_sealed_secrets() -> rows
 SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w
  UNION ALL
+SELECT 'provider', p.id::text, p.client_secret FROM identity_providers AS p
+ UNION ALL
 SELECT 'OpenID key', k.id, k.sealed FROM openid_keys AS k;
 
 -- name: count_stale_user_objects() -> row

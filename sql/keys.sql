@@ -24,6 +24,10 @@ SELECT 'webhooks', count(*)
   FROM webhooks AS w
  WHERE substr(w.secret, 1, 4) = ANY (:key_ids) OR substr(w.previous_secret, 1, 4) = ANY (:key_ids)
  UNION ALL
+SELECT 'customers’ providers', count(*)
+  FROM identity_providers AS p
+ WHERE substr(p.client_secret, 1, 4) = ANY (:key_ids)
+ UNION ALL
 SELECT 'sign-ins with a provider', count(*)
   FROM oauth_flows AS f
  WHERE f.expires_at > now() AND substr(f.secrets, 1, 4) = ANY (:key_ids)

@@ -47,7 +47,7 @@ SELECT expires_at FROM spent_id_tokens WHERE token_hash = :token_hash;
 
 -- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
 -- The identity may be gone by the time the lock is held.
-SELECT u.id, u.email, is_banned(u) AS is_banned
+SELECT u.id, u.email, u.role, is_banned(u) AS is_banned
   FROM users AS u
   JOIN identities AS i ON i.user_id = u.id
  WHERE i.provider = :provider AND i.subject = :subject

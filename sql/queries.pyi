@@ -782,6 +782,92 @@ class SelectFunction(NamedTuple):
 
 def select_function(on: Runner, /, *, schema: str | None, name: str | None) -> SelectFunction: ...
 
+class ListIdentityProviders(NamedTuple):
+    id: str
+    identifier: str
+    name: str
+    issuer: str
+    enabled: bool
+    domains: list[str]
+    users: int
+    created_at: str
+    provider_object: str
+
+def list_identity_providers(on: Runner, /, *, after: datetime | str | None, after_id: str | None, most: int | None) -> list[ListIdentityProviders]: ...
+
+class SelectIdentityProvider(NamedTuple):
+    id: str
+    identifier: str
+    name: str
+    issuer: str
+    discovery_url: str
+    client_id: str
+    client_secret: memoryview
+    acceptable_client_ids: list[str]
+    scopes: list[str]
+    authorization_params: Any
+    attribute_mapping: Any
+    custom_claims_allowlist: list[str]
+    enabled: bool
+    domains: list[str]
+    version: str
+    provider_object: str
+
+def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str | None) -> SelectIdentityProvider | None: ...
+
+class SelectProviderOfDomain(NamedTuple):
+    id: str
+    identifier: str
+    name: str
+    enabled: bool
+
+def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
+
+def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
+
+class LockIdentityProvider(NamedTuple):
+    identifier: str
+    version: str
+    enabled: bool
+    has_identities: bool
+
+def lock_identity_provider(on: Runner, /, *, id: str | None) -> LockIdentityProvider | None: ...
+
+class HoldIdentityProvider(NamedTuple):
+    enabled: bool
+    domains: list[str]
+
+def hold_identity_provider(on: Runner, /, *, id: str | None) -> HoldIdentityProvider | None: ...
+
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
+
+def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
+
+def add_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
+
+def delete_flows_of_provider(on: Runner, /, *, id: str | None) -> int: ...
+
+def remove_users_of_provider(on: Runner, /, *, id: str | None, batch: int | None) -> int: ...
+
+def delete_identity_provider(on: Runner, /, *, id: str | None) -> int: ...
+
+def adopt_user(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
+
+def spend_adoption(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
+
+class ListSealedProviders(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_providers(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedProviders]: ...
+
+def reseal_provider(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+class CountUsersOfProvider(NamedTuple):
+    total: int
+
+def count_users_of_provider(on: Runner, /, *, id: str | None) -> CountUsersOfProvider: ...
+
 class TryLockJanitor(NamedTuple):
     is_ours: bool
 
@@ -830,6 +916,8 @@ def delete_old_audit_rows(on: Runner, /, *, batch: int | None) -> int: ...
 def delete_anonymous_users(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_unused_users(on: Runner, /, *, batch: int | None) -> int: ...
+
+def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None) -> int: ...
 
 class CountNeedsOfSecret(NamedTuple):
     what: str
@@ -979,6 +1067,7 @@ def select_spent_id_token(on: Runner, /, *, token_hash: bytes | memoryview | Non
 class LockUserByIdentity(NamedTuple):
     id: str
     email: str | None
+    role: str
     is_banned: bool
 
 def lock_user_by_identity(on: Runner, /, *, provider: str | None, subject: str | None) -> LockUserByIdentity | None: ...

@@ -65,7 +65,7 @@ def read(source: str) -> str:
 
 
 def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provider_verified():
-    of_operators = {"auth/domain/admin/messages.py", "auth/api/admin.py"}
+    of_operators = {"auth/domain/admin/messages.py", "auth/api/admin.py", "auth/sso/administering.py"}
     assert with_call("lock_user_by_email") - of_operators == {"auth/domain/sign_in/external_identities.py"}
     (asked,) = re.findall("by_email = (.+)", read("auth/domain/sign_in/external_identities.py"))
     assert asked == "user is None and identity.is_proved"
@@ -331,6 +331,7 @@ READING_ENDS = {
     **dict.fromkeys(("end_access", "end_all_access", "end_any_session", "end_lost_access"), "ends it"),
     **dict.fromkeys(("revoke_client_session", "open_client_session", "has_lost_access"), "ends it"),
     "end_before_deletion": "ends it",
+    "has_access": "finds the users of whom something is left to end",
     "write_logout": "tells applications",
     "select_any_session": "shows what an administrator may end",
     "timeline_of_sessions": "tells an expired session from an ended one",
@@ -369,7 +370,10 @@ REMOVING_WAYS = {
 
 
 def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_it():
-    assert with_sql(r"\bDELETE FROM identities\b") == {"remove_ways_to_sign_in", "prove_address"}
+    # The users of a customer's provider keep their address.
+    of_customers = {"adopt_user", "remove_users_of_provider"}
+    removing = with_sql(r"\bDELETE FROM identities\b") - of_customers
+    assert removing == {"remove_ways_to_sign_in", "prove_address"}
     assert with_sql(r"\bcan_sign_in\(") == {"can_sign_in", "select_can_sign_in"}
     assert with_call("select_can_sign_in") == {"auth/domain/account/removal.py"}
     functions = {

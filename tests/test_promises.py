@@ -155,6 +155,7 @@ _PLAIN = {
         "list_sealed_messages",
     ),
     *("list_sealed_removed_factors", "list_sealed_openid_keys", "list_sealed_webhooks", "removed_secret"),
+    "list_sealed_providers",
     *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
     *("statement_without_values", "write_to_disk"),
 }

@@ -1,4 +1,5 @@
-"""The routes of the OpenID provider and of API keys while their wing is off: 404, and no limit counts.
+"""The routes of the OpenID provider, API keys and customers' providers while their wing is off: 404, and no
+limit counts.
 
 The decorators are those of the wing's routes, so the edge lets in the same requests.
 """
@@ -23,8 +24,9 @@ from auth.web.errors import ApiError
 
 openid = Blueprint("openid_disabled", __name__)
 api_keys = Blueprint("api_keys_disabled", __name__)
+sso = Blueprint("sso_disabled", __name__)
 # By the name of the wing.
-BLUEPRINTS = {"openid": openid, "api_keys": api_keys}
+BLUEPRINTS = {"openid": openid, "api_keys": api_keys, "sso": sso}
 _METHODS = ["GET", "POST", "PUT", "DELETE"]
 # A request that carries credentials may have no body.
 _guarded = says(guard="disabled")
@@ -96,3 +98,16 @@ def refuse_administrator(_rest: str) -> NoReturn:
 @guard.access_token(Level.SESSION)
 def refuse_api_keys(_id: str = "") -> NoReturn:
     raise ApiError("api_keys_disabled")
+
+
+@sso.post("/sso")
+def refuse_sso() -> NoReturn:
+    raise ApiError("saml_provider_disabled")
+
+
+@sso.route("/admin/custom-providers", methods=_METHODS)
+@sso.route("/admin/custom-providers/<path:_rest>", methods=_METHODS)
+@_guarded
+@audited("admin_refused")
+def refuse_providers(_rest: str = "") -> NoReturn:
+    raise ApiError("sso.feature_disabled")

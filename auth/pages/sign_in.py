@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
+from auth.core.providers.client import Provider
 from auth.domain.account.sign_up import sign_up as register
 from auth.domain.messages import outgoing
 from auth.domain.sessions import browser_sessions
@@ -20,6 +21,7 @@ from auth.domain.sign_in.arrivals import (
     redirect_onward,
     redirect_with_cookie,
 )
+from auth.domain.sign_in.oauth import begin_sign_in, find_provider
 from auth.domain.sign_in.passwords import sign_in_with_password
 from auth.pages.waiting import code_page, redirect_to_code, redirect_when_sent, send_code, typed
 from auth.web import Level, cookies, form_schemas, forms, guard
@@ -33,6 +35,7 @@ blueprint = Blueprint("sign_in", __name__)
 
 # What a redirect to the sign-in page says if the browser had a session.
 _ENDED = "session_expired"
+_BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 
 
 @form_at(
@@ -53,6 +56,8 @@ def sign_in(problem: Problem | None = None) -> Response:
     if problem:
         return sign_in_page(problem)
     if request.method == "POST":
+        if customers := _customers_provider():
+            return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
         session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
         return redirect_with_cookie(session.row, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
@@ -143,7 +148,9 @@ def sign_in_page(problem: Problem | None = None) -> Response:
         # Another window has signed in since. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
     said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
-    return _page_with_providers("sign_in.html", "sign-in", said)
+    # The users of a customer's provider who also have a password reach it by this parameter.
+    way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
+    return _page_with_providers("sign_in.html", "sign-in", said, way=way)
 
 
 def sign_up_page(problem: Problem | None = None) -> Response:
@@ -156,7 +163,9 @@ def forgot_page(problem: Problem | None = None) -> Response:
     )
 
 
-def _page_with_providers(template: str, path: str, problem: Problem | Mapping[str, Any] | None) -> Response:
+def _page_with_providers(
+    template: str, path: str, problem: Problem | Mapping[str, Any] | None, **values: Any
+) -> Response:
     return form_page(
         template,
         path,
@@ -165,6 +174,7 @@ def _page_with_providers(template: str, path: str, problem: Problem | Mapping[st
         providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
         has_passkeys=latchkey.settings.passkeys_enabled,
         last_used=cookies.sent(LAST_USED),
+        **values,
     )
 
 
@@ -175,6 +185,15 @@ def provider_links(back: str, among: Collection[str], **query: str) -> list[dict
         for name in latchkey.providers
         if name in among
     ]
+
+
+def _customers_provider() -> Provider | None:
+    """Return the provider of the domain of the address that was typed, whether or not it has a user."""
+    if request.form.get("way") == _BY_PASSWORD:
+        return None
+    email = read_form(form_schemas.AddressForm()).get("email")
+    names = (ask(email) for ask in latchkey.lists.entrances if email)
+    return next((find_provider(name) for name in names if name), None)
 
 
 def _address_of(sent: Mapping[str, Any]) -> str:

@@ -78,7 +78,7 @@ def begin_linking() -> Response:
     known = _linking_flow(flow_token)
     if not known:
         return _dead_link()
-    provider = latchkey.providers.get(known.provider)
+    provider = oauth.find_provider(known.provider)
     if provider is None:
         return oauth.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(oauth.COOKIES[provider.posts_form])

@@ -3,14 +3,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.core.providers.client import ExternalIdentity
-from auth.core.tokens import one_time
 from auth.domain.account import identities
 from auth.domain.messages import outgoing
 from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in import oauth
 from auth.domain.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.domain.sign_in.external_identities import sign_in
-from auth.web import audit, audited, cookies, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audit, audited, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
@@ -39,26 +38,14 @@ def authorize() -> Response:
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
         # It would sign the browser out of its present account. The page asks the user.
         return redirect(redirect_to, 302)
-    state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
-    browser = cookies.browser_secret(oauth.COOKIES[provider.posts_form])
-    wish = {"asks_again": query.get("prompt") == "login"}
-    try:
-        response = oauth.redirect_to_provider(provider, state, secrets | wish, browser, 302)
-    except oauth.ProviderRefusal as refusal:
-        response = oauth.redirect_with_refusal(redirect_to, refusal)
-        response.status_code = 302
-        return response
-    columns = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
-    columns["browser_hash"] = one_time.hash_token(browser)
-    oauth.write_flow(latchkey.db, provider, state, secrets, **columns)
-    return response
-
-
-@blueprint.post("/sso")
-@limited("sign_in_with_saml")
-def sso() -> Response:
-    """Refuse sign-ins by SAML, which this service does not have."""
-    raise ApiError("saml_provider_disabled")
+    return oauth.begin_sign_in(
+        provider,
+        redirect_to,
+        code_challenge=query.get("code_challenge"),
+        scopes=query.get("scopes"),
+        asks_again=query.get("prompt") == "login",
+        status=302,
+    )
 
 
 @blueprint.get("/callback")

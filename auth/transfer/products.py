@@ -11,22 +11,12 @@ from typing import Any
 
 from auth.core.passwords import legacy
 from auth.core.passwords.legacy import UnusableHash
+from auth.core.settings.presets import ALIASES
 
 User = Mapping[str, Any]
 Record = dict[str, Any]
 
 FOREVER = "9999-12-31T23:59:59+00:00"
-# Names of providers in other products, by the name in the settings here.
-_PROVIDERS = {
-    "google-oauth2": "google",
-    "windowslive": "azure",
-    "waad": "azure",
-    "microsoft.com": "azure",
-    "microsoft": "azure",
-    "linkedin_oidc": "linkedin",
-    "linkedin-openid-connect": "linkedin",
-    "slack_oidc": "slack",
-}
 _TIMES = ("created_at", "last_sign_in_at")
 _NOT_EXTERNAL = {"auth0", "email", "sms", "password", "phone"}
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
@@ -206,7 +196,7 @@ def _identity(provider: str, subject: object, data: Mapping[str, Any] | None) ->
     known = {"name": ("name", "displayName"), "email": ("email",), "avatar_url": ("avatar_url", "photoUrl")}
     values = {key: _first(data or {}, names) for key, names in known.items()}
     return {
-        "provider": _PROVIDERS.get(provider, provider),
+        "provider": ALIASES.get(provider, provider),
         "subject": subject,
         "identity_data": {"sub": subject} | {key: value for key, value in values.items() if value},
     }

@@ -57,6 +57,11 @@ class Lists:
     # Asked with the claims of a token and how the user authenticated, outside any transaction; returns the
     # claims to sign, or raises `ApiError`. One at most.
     claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
+    # Asked for a provider by a name that the settings do not have; returns it, or None.
+    providers: "list[Callable[[str], Provider | None]]" = field(default_factory=list)
+    # Asked with an email before its password is read; returns the name of the provider that signs it in, or
+    # None.
+    entrances: "list[Callable[[str], str | None]]" = field(default_factory=list)
     # The grants of POST /token by their names, beside those of the house: a view for each.
     grants: "dict[str, Callable[[], ResponseReturnValue]]" = field(default_factory=dict)
     # Asked with a token and the client that introspects it, or None for the service role key; returns the

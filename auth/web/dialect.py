@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from flask import Response, after_this_request, json, request
 
-from auth.core.settings.presets import PRESETS
+from auth.core.settings.presets import ALIASES, PRESETS
 from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
@@ -19,7 +19,7 @@ from auth.web.declarations import Body, says
 # Blueprints for browsers, which are below the prefix too if the base URL is.
 _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
-_PROVIDERS = ("figma", "fly", "kakao", "keycloak", "linkedin_oidc", "notion", "slack_oidc", "workos", "zoom")
+_PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 _ADDRESSES = ("email", "phone")
 
@@ -68,7 +68,10 @@ def settings(body: Body) -> Body:
         "anonymous_users": ours.anonymous_enabled,
     }
     return body | {
-        "external": {name: name in ours.providers for name in (*PRESETS, *_PROVIDERS, *ours.providers)}
+        "external": {
+            name: name in ours.providers or ALIASES.get(name) in ours.providers
+            for name in (*PRESETS, *_PROVIDERS, *ours.providers)
+        }
         | offered,
         "mailer_autoconfirm": not ours.email_confirm_required,
         "phone_autoconfirm": not ours.phone_confirm_required,

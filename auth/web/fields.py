@@ -180,6 +180,24 @@ Issuer = _field(functools.partial(_text, most=64))
 ShortTexts = _list_of(lambda item: len(item) <= 256, "short strings")
 Texts = _list_of(lambda item: len(item) <= MAX_TEXT, f"strings of at most {MAX_TEXT} characters")
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
+ProviderIdentifier = _matching(
+    r"custom:[a-z0-9][a-z0-9_-]{0,63}", "must be custom: and lower-case letters, digits, _ and -"
+)
+ProviderName = _checked(
+    lambda value: len(_text(value, 40).strip()) > 0 and value.isprintable(), "must be printable characters"
+)
+ClientId = _matching(r"[!-~]{1,256}", "must be the client ID that the provider issued")
+ClientSecret = _matching(r"[ -~]{1,1024}", "must be the secret that the provider issued")
+ShortTextsByName = _checked(
+    lambda value: (
+        isinstance(value, dict)
+        and len(value) <= 10
+        and all(
+            len(name) <= 64 and isinstance(text, str) and len(text) <= 256 for name, text in value.items()
+        )
+    ),
+    "must be an object of at most 10 short strings",
+)
 Flag = _checked(lambda value: isinstance(value, bool), "must be true or false")
 NotTrue = _checked(lambda value: value is False, "must be false")
 Email = _address(addresses.canonical_email)

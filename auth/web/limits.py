@@ -37,7 +37,7 @@ ACTS = {
     "signup": ["sign_up"],
     "anonymous": ["sign_up_anonymously"],
     "login": [
-        "sign_in_with_password", "sign_in_with_id_token", "sign_in_with_passkey", "sign_in_with_saml",
+        "sign_in_with_password", "sign_in_with_id_token", "sign_in_with_passkey", "find_provider",
         "continue_sign_in",
     ],
     "authorize": [

@@ -12,7 +12,7 @@ AS $$
   SELECT 'others', unnest('{others_signed_out, password_changed, email_changed, phone_changed, factor_added,
                             identity_linked, way_to_sign_in_removed}'::text[]) UNION ALL
   SELECT 'everything', unnest('{recovered, change_undone, email_restored, reset_by_admin, banned, restored,
-                                address_proved}'::text[])
+                                address_proved, provider_disabled}'::text[])
 $$;
 
 -- Ends what the size of a reason says, and returns whether a session has ended. Without a `session`, `this`
@@ -38,6 +38,7 @@ BEGIN
   DELETE FROM api_keys
    WHERE user_id = owner AND (size = 'everything' OR reason = 'factor_added' AND aal = 'aal1');
   DELETE FROM oauth_grants WHERE user_id = owner AND size = 'everything';
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND size = 'everything';
   UPDATE sessions SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL
      AND CASE WHEN is_deep THEN id IS DISTINCT FROM session ELSE (id = ANY (own)) = (size <> 'others') END;
@@ -69,4 +70,16 @@ AS $$
   UPDATE sessions SET ended_at = now(), end_reason = 'restored' WHERE ended_at IS NULL;
   DELETE FROM api_keys;
   DELETE FROM oauth_grants
+$$;
+
+-- Whether a user has anything that `end_access` would end.
+CREATE OR REPLACE FUNCTION has_access(owner uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM sessions WHERE user_id = owner AND ended_at IS NULL)
+      OR EXISTS (SELECT FROM api_keys WHERE user_id = owner)
+      OR EXISTS (SELECT FROM oauth_grants WHERE user_id = owner)
+      OR EXISTS (SELECT FROM authorization_codes WHERE user_id = owner AND session_id IS NULL)
+      OR EXISTS (SELECT FROM oauth_requests
+                  WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL)
 $$;

@@ -31,3 +31,44 @@ AS $$
     FROM (VALUES ('email', u.email), ('phone', u.phone)) AS own (kind, address)
    WHERE address IS NOT NULL
 $$;
+
+-- The name of a customer's provider in `identities.provider` and `oauth_flows.provider`. No provider of the
+-- settings has a colon in its name, and no identifier is part of it: another provider may have it later.
+CREATE OR REPLACE FUNCTION provider_name(p identity_providers) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT 'sso:' || p.id
+$$;
+
+CREATE OR REPLACE FUNCTION domains_of(p identity_providers) RETURNS text[]
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
+$$;
+
+-- In the form of the dialect. Nonce and PKCE are always used, and an email is always needed.
+CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object(
+    'id', p.id,
+    'provider_type', 'oidc',
+    'identifier', p.identifier,
+    'name', p.name,
+    'issuer', p.issuer,
+    'discovery_url', nullif(p.discovery_url, ''),
+    'client_id', p.client_id,
+    'acceptable_client_ids', p.acceptable_client_ids,
+    'scopes', p.scopes,
+    'authorization_params', p.authorization_params,
+    'attribute_mapping', p.attribute_mapping,
+    'custom_claims_allowlist', p.custom_claims_allowlist,
+    'pkce_enabled', true,
+    'skip_nonce_check', false,
+    'email_optional', false,
+    'domains', domains_of(p),
+    'enabled', p.enabled,
+    'created_at', iso_8601(p.created_at),
+    'updated_at', iso_8601(p.updated_at)
+  ))
+$$;

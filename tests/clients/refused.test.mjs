@@ -23,11 +23,11 @@ test("factors by phone are refused", async () => {
   failed(response, 422, "mfa_phone_enroll_not_enabled", "MFA enroll is disabled for Phone");
 });
 
-test("administrators find no custom providers", async () => {
+test("customers' providers are disabled", async () => {
   const { customProviders } = admin;
-  failed(await customProviders.listProviders(), 404, "not_found");
-  failed(await customProviders.createProvider({ identifier: "custom:acme" }), 404, "not_found");
-  failed(await customProviders.getProvider("custom:acme"), 404, "not_found");
-  failed(await customProviders.updateProvider("custom:acme", {}), 404, "not_found");
-  failed(await customProviders.deleteProvider("custom:acme"), 404, "not_found");
+  failed(await customProviders.listProviders(), 404, "feature_disabled");
+  failed(await customProviders.createProvider({ identifier: "custom:acme" }), 404, "feature_disabled");
+  failed(await customProviders.getProvider("custom:acme"), 404, "feature_disabled");
+  failed(await customProviders.updateProvider("custom:acme", {}), 404, "feature_disabled");
+  failed(await customProviders.deleteProvider("custom:acme"), 404, "feature_disabled");
 });

@@ -56,7 +56,7 @@ export async function message(to, isWanted = () => true) {
   assert.fail(`no message to ${to}`);
 }
 
-const own = /^(\/auth\/v1)?\/(verify|authorize|link-identity|(providers\/\w+\/)?callback)$/;
+const own = /^(\/auth\/v1)?\/(verify|authorize|link-identity|(providers\/[\w-]+\/)?callback)$/;
 
 /** Open a link as a browser does, and press the button of each page; return the URL of the application's page. */
 export async function open(link) {

@@ -42,6 +42,7 @@ WAYS = {
         "AUTH_BASE_URL": "http://localhost:{port}/auth/v1",
     },
     "anonymous": {"AUTH_ANONYMOUS_ENABLED": "true"},
+    "sso": {"AUTH_SSO": "true"},
     "captcha": {"AUTH_CAPTCHA": "altcha", "AUTH_CAPTCHA_COST": "1"},
 }
 
@@ -98,7 +99,7 @@ def run(command: list[str], directory: Path, environment: dict[str, str]) -> Non
         (way, path.name)
         for way in WAYS
         for path in sorted(HERE.glob("*.test.mjs"))
-        if (way == "captcha") == (path.name == "captcha.test.mjs")
+        if all((way == own) == (path.name == f"{own}.test.mjs") for own in ("captcha", "sso"))
         and (way != "anonymous" or path.name == "anonymous.test.mjs")
     ],
     indirect=["service"],

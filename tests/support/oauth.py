@@ -78,7 +78,7 @@ class Service:
         return (browser or self.browser()).visit(self.authorize(provider, **query))
 
     def is_callback(self, url: str) -> bool:
-        return re.match(rf"{self.origin}(/providers/\w+)?/callback\b", url) is not None
+        return re.match(rf"{self.origin}(/providers/[\w-]+)?/callback\b", url) is not None
 
     def callback(self, provider: str) -> str:
         """Return the redirect URI of a generic provider, as all are here."""

@@ -5,6 +5,7 @@ import base64
 EVERY_WING = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
+    "AUTH_SSO": "true",
     # The wing is on, and no act asks.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",

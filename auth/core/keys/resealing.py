@@ -12,6 +12,7 @@ _BATCH = 500
 # columns are bound to the row's id.
 _ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
     queries.list_sealed_webhooks: queries.reseal_webhook,
+    queries.list_sealed_providers: queries.reseal_provider,
     queries.list_sealed_messages: queries.reseal_message,
     queries.list_sealed_factors: queries.reseal_factor,
     queries.list_sealed_removed_factors: queries.reseal_removed_factor,
@@ -20,6 +21,7 @@ _ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
 # What to do if a secret of `list_sealed_secrets` cannot be opened.
 _REMEDIES = {
     "webhook": "Give the webhook a new secret in the console, or delete it.",
+    "provider": "Run: latchkey providers change {} --secret-file FILE",
     "OpenID key": "Run latchkey keys rotate openid --now and, a minute later: latchkey keys remove {}"
     " --force",
 }

@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,10 +53,12 @@ class ExternalIdentity:
     email: str | None
     is_proved: bool
     # The metadata of a user who is created for the identity.
-    metadata: dict[str, str]
+    metadata: dict[str, Any]
     # When the provider authenticated the user, in Unix seconds, if it says so. What is not a date is 0, which
     # proves nothing.
     auth_time: float | None
+    # The id of the customer's provider that it is of, if any.
+    customer: str | None = None
 
 
 class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
@@ -64,13 +66,18 @@ class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
 
 
 class Provider:
+    # Whether an address may be connected to; None for a provider of the settings.
+    _allows: Callable[[str], bool] | None = None
+    # Further parameters of authorization requests.
+    _parameters: Mapping[str, str] = {}
+
     def __init__(self, name: str, settings: ProviderSettings, base_url: str) -> None:
         preset = PRESETS.get(name, GENERIC)
         overridden = {key: value for key in (*_ADDRESSES, "scopes") if (value := getattr(settings, key))}
         # Endpoints without an issuer make it plain OAuth 2.
         if settings.authorize_url and not settings.issuer:
             overridden["issuer"] = ""
-        self.name = name
+        self.name, self.title = name, settings.title
         self._preset: Preset = replace(preset, **overridden)
         self._settings = settings
         self._failures = ThrottledLog("provider_failed")
@@ -94,7 +101,7 @@ class Provider:
         With `asks_again`, the user authenticates there once more, if the provider can be asked for that.
         """
         preset = self._preset
-        parameters = {"nonce": nonce} if preset.issuer else {}
+        parameters = {**self._parameters, **({"nonce": nonce} if preset.issuer else {})}
         parameters |= dict(preset.asks_again) if asks_again else {}
         if preset.has_pkce:
             parameters["code_verifier"] = code_verifier
@@ -146,7 +153,7 @@ class Provider:
             if not self._semaphore.acquire(timeout=_PATIENCE):
                 raise ProviderUnavailable("too many sign-ins are waiting for it")
             try:
-                with Deadline(_DEADLINE):
+                with Deadline(_DEADLINE, self._allows):
                     yield
             finally:
                 self._semaphore.release()
@@ -215,7 +222,7 @@ class Provider:
         return None, None
 
     def _get(self, session: _Session, url: str) -> Any:
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", **dict(self._preset.headers)}
         if self._preset.client_id_header:
             headers[self._preset.client_id_header] = self._settings.client_ids[0]
         response = session.get(url, headers=headers)
@@ -235,7 +242,8 @@ class Provider:
             canonical = None
         # Apple sends the string "true". Nothing else that is merely truthy counts.
         verified = preset.gives_verified_only or _find(info, preset.email_verified)
-        is_verified = canonical is not None and (verified is True or verified == "true")
+        says_yes = type(verified) is type(preset.verified_as) and verified == preset.verified_as
+        is_verified = canonical is not None and (verified is True or verified == "true" or says_yes)
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
         texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
         metadata = {

@@ -34,8 +34,18 @@ _TENANT = "{tenantid}"
 class IdTokens:
     """The id_tokens of one issuer. Its metadata and keys are cached for an hour, longer while it is down."""
 
-    def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        client_ids: Sequence[str],
+        other_issuers: Sequence[str] = (),
+        *,
+        discovery_url: str = "",
+        has_one_tenant: bool = False,
+    ) -> None:
         self._issuer = issuer.rstrip("/")
+        self._discovery_url = discovery_url or f"{self._issuer}/.well-known/openid-configuration"
+        self._has_one_tenant = has_one_tenant
         self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
@@ -52,6 +62,12 @@ class IdTokens:
         if is_needed:
             raise ProviderUnavailable(f"the discovery document has no {name}")
         return ""
+
+    def check(self) -> None:
+        """Fetch the endpoints and keys of a sign-in. Raises `ProviderError`."""
+        for name in ("authorization_endpoint", "token_endpoint"):
+            self.endpoint(name)
+        self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
 
     def check_issuer(self, issuer: str | None) -> None:
         """Check the `iss` of an authorization response (RFC 9207). Raises `ProviderError`."""
@@ -111,7 +127,7 @@ class IdTokens:
             return True
 
     def _discovered(self) -> dict[str, Any]:
-        return self._cached(f"{self._issuer}/.well-known/openid-configuration", self._fetch_metadata)
+        return self._cached(self._discovery_url, self._fetch_metadata)
 
     def _cached(self, url: str, fetch: Callable[[str], T]) -> T:
         with self._lock:
@@ -130,7 +146,8 @@ class IdTokens:
         metadata = _get(url)
         issuer = metadata.get("issuer")
         # Azure's document for all tenants has a placeholder for the tenant.
-        if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
+        is_of_all = not self._has_one_tenant and isinstance(issuer, str) and _TENANT in issuer
+        if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and not is_of_all):
             raise ProviderUnavailable("the discovery document is another issuer's")
         return metadata
 

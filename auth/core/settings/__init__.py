@@ -104,6 +104,8 @@ class Settings:
         ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
     )
     api_keys: bool = kinds.flag(False)
+    sso: bool = kinds.flag(False)
+    sso_public_domains: frozenset[str] = kinds.domains()
     captcha: str = kinds.secret_url(kinds.text("off", validators.captcha))
     captcha_secret: str = kinds.secret(kinds.text(""))
     captcha_site_key: str = kinds.text("", validators.site_key)

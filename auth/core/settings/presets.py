@@ -17,6 +17,7 @@ class Preset:
     subject: str = "sub"
     email: str = "email"
     email_verified: str = "email_verified"  # empty if the provider does not report it
+    verified_as: object = True  # the value that says yes, beside the string "true"
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -27,6 +28,7 @@ class Preset:
     link_by_email: bool = False  # a verified email links to the user with this email
     form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
     # The parameters of an authorization request that asks the user to authenticate again.
     asks_again: tuple[tuple[str, str], ...] = ()
     has_pkce: bool = True  # LinkedIn refuses a code challenge of this kind of client
@@ -93,6 +95,29 @@ PRESETS = {
         auth_method="client_secret_post",
         asks_again=(("auth_type", "reauthenticate"),),
     ),
+    "figma": Preset(
+        documentation="https://developers.figma.com/docs/rest-api/authentication/",
+        authorize_url="https://www.figma.com/oauth",
+        token_url="https://api.figma.com/v1/oauth/token",
+        userinfo_url="https://api.figma.com/v1/me",
+        scopes="current_user:read",
+        subject="id",
+        email_verified="",
+        name="handle",
+        avatar="img_url",
+    ),
+    "fly": Preset(
+        documentation="https://fly.io/docs/reference/extensions_api/",
+        authorize_url="https://api.fly.io/oauth/authorize",
+        token_url="https://api.fly.io/oauth/token",
+        userinfo_url="https://api.fly.io/oauth/token/info",
+        scopes="read",
+        subject="user_id",
+        email_verified="",
+        name="user_name",
+        avatar="",
+        auth_method="client_secret_post",
+    ),
     "github": Preset(
         documentation="https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps",
         authorize_url="https://github.com/login/oauth/authorize",
@@ -116,6 +141,19 @@ PRESETS = {
         other_issuers=("accounts.google.com",),
         link_by_email=True,
     ),
+    "kakao": Preset(
+        documentation="https://developers.kakao.com/docs/latest/en/kakaologin/rest-api",
+        authorize_url="https://kauth.kakao.com/oauth/authorize",
+        token_url="https://kauth.kakao.com/oauth/token",
+        userinfo_url="https://kapi.kakao.com/v2/user/me",
+        scopes="account_email profile_image profile_nickname",
+        subject="id",
+        email="kakao_account.email",
+        email_verified="kakao_account.is_email_verified",
+        name="kakao_account.profile.nickname",
+        avatar="kakao_account.profile.profile_image_url",
+        auth_method="client_secret_post",
+    ),
     "linkedin": Preset(
         documentation="https://learn.microsoft.com/linkedin/consumer/integrations/self-serve/sign-in-with-linkedin-v2",
         # Its id_token has no nonce, so the userinfo URL identifies the user.
@@ -125,10 +163,37 @@ PRESETS = {
         has_pkce=False,
         auth_method="client_secret_post",
     ),
+    "notion": Preset(
+        documentation="https://developers.notion.com/docs/authorization",
+        authorize_url="https://api.notion.com/v1/oauth/authorize?owner=user",
+        token_url="https://api.notion.com/v1/oauth/token",
+        userinfo_url="https://api.notion.com/v1/users/me",
+        scopes="",  # its console has them
+        subject="bot.owner.user.id",
+        email="bot.owner.user.person.email",
+        email_verified="",
+        name="bot.owner.user.name",
+        avatar="bot.owner.user.avatar_url",
+        headers=(("Notion-Version", "2022-06-28"),),
+    ),
     "slack": Preset(
         documentation="https://docs.slack.dev/authentication/sign-in-with-slack/",
         issuer="https://slack.com",
         auth_method="client_secret_post",
+    ),
+    "snapchat": Preset(
+        documentation="https://developers.snap.com/snap-kit/login-kit/Tutorials/web",
+        authorize_url="https://accounts.snapchat.com/accounts/oauth2/auth",
+        token_url="https://accounts.snapchat.com/accounts/oauth2/token",
+        userinfo_url="https://kit.snapchat.com/v1/me?query=%7Bme%7BexternalId%20displayName%20bitmoji%7Bavatar%7D%7D%7D",
+        scopes="https://auth.snapchat.com/oauth2/api/user.external_id"
+        " https://auth.snapchat.com/oauth2/api/user.display_name"
+        " https://auth.snapchat.com/oauth2/api/user.bitmoji.avatar",
+        subject="data.me.externalId",
+        email="",
+        email_verified="",
+        name="data.me.displayName",
+        avatar="data.me.bitmoji.avatar",
     ),
     "spotify": Preset(
         documentation="https://developer.spotify.com/documentation/web-api/tutorials/code-flow",
@@ -167,4 +232,46 @@ PRESETS = {
         name="data.name",
         avatar="data.profile_image_url",
     ),
+    "vercel": Preset(
+        documentation="https://vercel.com/docs/sign-in-with-vercel/authorization-server-api",
+        issuer="https://vercel.com",
+    ),
+    # Its authorization URL also needs a connection, organization or provider: see docs/oauth.md.
+    "workos": Preset(
+        documentation="https://workos.com/docs/reference/sso",
+        authorize_url="https://api.workos.com/sso/authorize",
+        token_url="https://api.workos.com/sso/token",
+        userinfo_url="https://api.workos.com/sso/profile",
+        scopes="",
+        subject="id",
+        email_verified="",
+        name="first_name",
+        avatar="",
+        auth_method="client_secret_post",
+    ),
+    "zoom": Preset(
+        documentation="https://developers.zoom.us/docs/integrations/oauth/",
+        authorize_url="https://zoom.us/oauth/authorize",
+        token_url="https://zoom.us/oauth/token",
+        userinfo_url="https://api.zoom.us/v2/users/me",
+        scopes="user:read:user",
+        subject="id",
+        email_verified="verified",
+        verified_as=1,
+        name="display_name",
+        avatar="pic_url",
+    ),
+}
+
+# Names of providers in other products, by which clients and imports may call ours.
+ALIASES = {
+    "google-oauth2": "google",
+    "windowslive": "azure",
+    "waad": "azure",
+    "microsoft.com": "azure",
+    "microsoft": "azure",
+    "linkedin_oidc": "linkedin",
+    "linkedin-openid-connect": "linkedin",
+    "slack_oidc": "slack",
+    "x": "twitter",
 }

@@ -10,14 +10,20 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
     "azure": "Microsoft",
     "github": "GitHub",
     "gitlab": "GitLab",
+    "keycloak": "Keycloak",
     "linkedin": "LinkedIn",
+    "workos": "WorkOS",
 }
+# Of the providers of customers.
+PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _LONGEST_NAME = 80
 
 
 def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | None:
     """Return the name of a provider that users see: the title in the settings, or our name."""
+    if isinstance(name, str) and name.startswith(PREFIX):
+        return "SSO"
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     chosen = providers.get(name)

@@ -14,12 +14,14 @@ from auth.domain.account.admission import is_listed, may_become
 from auth.domain.messages.outgoing import notify
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
+from auth.domain.sign_in.oauth import find_provider
 from auth.web import audit
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 from sql import Transaction, queries
 
 _TRIES = 4
+ADMINISTRATOR = "admin"
 # What `spend_id_token` needs, if there is one.
 IdToken = dict[str, Any] | None
 
@@ -43,7 +45,7 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Session:
 
 def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
     """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
-    provider = latchkey.providers.get(body["provider"])
+    provider = find_provider(body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
         if provider is None:
@@ -128,6 +130,9 @@ def _try_sign_in(
 
 def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> "_User | ApiError":
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
+    domains = _hold_customer(tx, identity)
+    if isinstance(domains, ApiError):
+        return domains
     known = {"provider": identity.provider, "subject": identity.row["subject"]}
     user: Any = queries.lock_user_by_identity(tx, **known)
     by_email = user is None and identity.is_proved
@@ -137,11 +142,49 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
         return _create_user(tx, identity, new_user_id)
     if user.is_banned:
         return ApiError("user_banned")
+    if identity.customer and (
+        refusal := _refusal_of_customer(tx, user, identity.customer, domains, by_email)
+    ):
+        return refusal
     if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
         raise _IdentityUnlinked
     if by_email and not _link_identity(tx, user, identity):
         return ApiError("identity_already_exists")
     return user
+
+
+def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
+    """Hold the customer's provider of an identity until the transaction ends, and return its domains now."""
+    if not identity.customer:
+        return []
+    held = queries.hold_identity_provider(tx, id=identity.customer)
+    if held is None or not held.enabled:
+        return ApiError("sso_provider_disabled")
+    if _domain(identity.email) not in held.domains:
+        return ApiError("customer.email_address_not_authorized")
+    return held.domains
+
+
+def _refusal_of_customer(
+    tx: Transaction, user: Any, provider_id: str, domains: list[str], by_email: bool
+) -> ApiError | None:
+    """Return why a customer's provider may not sign in a locked user, or None.
+
+    It signs in users whom it made, whose address nobody has proved yet, or whom an administrator moved to it.
+    """
+    if user.role == ADMINISTRATOR:
+        return ApiError("admin.user_sso_conflict")
+    if not by_email:
+        is_its_address = _domain(user.email) in domains
+        return None if is_its_address else ApiError("customer.email_address_not_authorized")
+    if queries.spend_adoption(tx, user_id=user.id, provider_id=provider_id):
+        return None
+    # What a user with another proved address keeps may be a stranger's.
+    return ApiError("user_sso_conflict") if user.email_proved or user.phone_proved else None
+
+
+def _domain(email: str | None) -> str:
+    return (email or "").rpartition("@")[2]
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:

@@ -11,6 +11,7 @@ from flask import Response
 from auth.core import promises
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
+from auth.core.settings.presets import ALIASES
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.domain.sessions.token_response import redirect
@@ -38,15 +39,47 @@ class ProviderRefusal(ApiError):
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
+def find_provider(name: str) -> Provider | None:
+    """Return the provider of a name: of the settings, also under an alias, or of a customer."""
+    known = latchkey.providers.get(name) or latchkey.providers.get(ALIASES.get(name, ""))
+    return known or next(filter(None, (find(name) for find in latchkey.lists.providers)), None)
+
+
 def provider_named(name: str) -> Provider:
-    if name not in latchkey.providers:
+    """Return the provider of a name. Raises `ApiError`."""
+    provider = find_provider(name)
+    if provider is None:
         details = "provider: must be one of external_providers in /settings"
         raise ApiError("oauth_provider_not_supported", details)
-    return latchkey.providers[name]
+    return provider
 
 
 def new_secrets(scopes: str | None) -> dict[str, Any]:
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
+
+
+def begin_sign_in(
+    provider: Provider,
+    redirect_to: str | None,
+    *,
+    code_challenge: str | None = None,
+    scopes: str | None = None,
+    asks_again: bool = False,
+    status: int,
+) -> Response:
+    """Begin a flow that is bound to this browser, and redirect it to the provider, or back with an error."""
+    state, secrets = one_time.new_token(), new_secrets(scopes)
+    browser = cookies.browser_secret(COOKIES[provider.posts_form])
+    try:
+        wish = {"asks_again": asks_again}
+        response = redirect_to_provider(provider, state, secrets | wish, browser, status)
+    except ProviderRefusal as refusal:
+        response = redirect_with_refusal(redirect_to, refusal)
+        response.status_code = status
+        return response
+    columns = {"redirect_to": redirect_to, "code_challenge": code_challenge}
+    write_flow(latchkey.db, provider, state, secrets, browser_hash=one_time.hash_token(browser), **columns)
+    return response
 
 
 def write_flow(

@@ -17,6 +17,9 @@ URL = "https://pictures.example/x"
 # The hosts of documentation that are not named after the provider.
 HOSTS = {"azure": "microsoft.com", "bitbucket": "atlassian.com", "linkedin": "microsoft.com"}
 HOSTS |= {"slack": "slack.dev", "twitch": "twitch.tv", "twitter": "x.com"}
+HOSTS |= {"fly": "fly.io", "snapchat": "snap.com", "zoom": "zoom.us"}
+# These have the scopes in their console, or none.
+WITHOUT_SCOPES = {"notion", "workos"}
 OPENID = {name for name, preset in PRESETS.items() if preset.issuer}
 
 
@@ -49,6 +52,15 @@ SAMPLES: dict[str, tuple[Any, tuple[str, str | None, bool, str | None, str | Non
         {"id": "10220339574361234", "name": "Jane Smith", "email": "jane@example.com"},
         ("10220339574361234", "jane@example.com", False, "Jane Smith", None),
     ),
+    "figma": (
+        {"id": "2", "email": "johndoe@example.com", "handle": "John Doe", "img_url": URL},
+        ("2", "johndoe@example.com", False, "John Doe", URL),
+    ),
+    "fly": (
+        {"resource_owner_id": "lm9", "scope": ["read"], "expires_in": 7200, "user_id": "lm9eng"}
+        | {"user_name": "Jerome Gravel", "email": "jerome@fly.example"},
+        ("lm9eng", "jerome@fly.example", False, "Jerome Gravel", None),
+    ),
     "github": (
         {"login": "octocat", "id": 1, "avatar_url": URL, "name": "Mona", "email": "x@x.example"},
         ("1", "octocat@github.com", True, "Mona", URL),
@@ -56,6 +68,48 @@ SAMPLES: dict[str, tuple[Any, tuple[str, str | None, bool, str | None, str | Non
     **dict.fromkeys(
         ["gitlab", "google", "linkedin", "slack"],
         (JOHN, ("U123", "john@example.com", True, "John Doe", URL)),
+    ),
+    "kakao": (
+        {
+            "id": 123456789,
+            "kakao_account": {
+                "profile": {"nickname": "Ryan", "profile_image_url": URL},
+                "email": "sample@sample.com",
+                "is_email_valid": True,
+                "is_email_verified": True,
+            },
+        },
+        ("123456789", "sample@sample.com", True, "Ryan", URL),
+    ),
+    "notion": (
+        {
+            "object": "user",
+            "id": "16d84278-ab0e-484c-9bdd-b35da3bd8905",
+            "name": "pied piper",
+            "type": "bot",
+            "bot": {
+                "owner": {
+                    "type": "user",
+                    "user": {
+                        "id": "5389a034-eb5c-47b5-8a9e-f79c99ef166c",
+                        "name": "christine makenotion",
+                        "avatar_url": URL,
+                        "person": {"email": "christine@makenotion.com"},
+                    },
+                }
+            },
+        },
+        (
+            "5389a034-eb5c-47b5-8a9e-f79c99ef166c",
+            "christine@makenotion.com",
+            False,
+            "christine makenotion",
+            URL,
+        ),
+    ),
+    "snapchat": (
+        {"data": {"me": {"externalId": "CAESIPiR", "displayName": "Bob", "bitmoji": {"avatar": URL}}}},
+        ("CAESIPiR", None, False, "Bob", URL),
     ),
     "spotify": (
         {"display_name": "JM Wizzler", "email": "email@example.com", "id": "wizzler"}
@@ -73,6 +127,21 @@ SAMPLES: dict[str, tuple[Any, tuple[str, str | None, bool, str | None, str | Non
     "twitter": (
         {"data": {"id": "2244994945", "name": "X Dev", "username": "XD", "profile_image_url": URL}},
         ("2244994945", None, False, "X Dev", URL),
+    ),
+    "vercel": (
+        {"sub": "345e869043f1e55f8bdc837c", "email": "user@example.com", "email_verified": True}
+        | {"name": "John Doe", "preferred_username": "john-doe", "picture": URL},
+        ("345e869043f1e55f8bdc837c", "user@example.com", True, "John Doe", URL),
+    ),
+    "workos": (
+        {"object": "profile", "id": "prof_01DMC", "connection_id": "conn_01E4Z", "idp_id": "00u1a"}
+        | {"email": "todd@example.com", "first_name": "Todd", "last_name": "Rundgren"},
+        ("prof_01DMC", "todd@example.com", False, "Todd", None),
+    ),
+    "zoom": (
+        {"id": "zJKyaiAyTNC", "email": "jchill@example.com", "display_name": "Jill Chill", "verified": 1}
+        | {"pic_url": URL, "type": 1},
+        ("zJKyaiAyTNC", "jchill@example.com", True, "Jill Chill", URL),
     ),
 }
 NAMES = sorted(SAMPLES)
@@ -100,7 +169,8 @@ class TestData:
     @pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
     def test_preset_uses_discovery_or_has_all_endpoints_as_plain_https_urls(self, preset: Preset):
         assert bool(preset.issuer) != bool(preset.authorize_url and preset.token_url and preset.userinfo_url)
-        assert (bool(preset.scopes), bool(preset.subject)) == (True, True)
+        assert (preset.scopes == "") == (preset in [PRESETS[name] for name in WITHOUT_SCOPES])
+        assert preset.subject
         assert bool(preset.issuer) <= ("openid" in preset.scopes.split())
         assert not preset.issuer.endswith("/")
         names = [field.name for field in fields(preset) if field.name.endswith("_url")]
@@ -156,6 +226,8 @@ class TestSample:
     def test_sample_with_only_the_subject_is_read(self, sampled, provider, name):
         subject = SAMPLES[name][1][0]
         nested: dict[str, Any] = {"twitter": {"data": {"id": subject}}, "twitch": {"data": [{"id": subject}]}}
+        nested |= {"notion": {"bot": {"owner": {"user": {"id": subject}}}}}
+        nested |= {"snapchat": {"data": {"me": {"externalId": subject}}}}
         provider.person = nested.get(name, {PRESETS[name].subject: subject})
         if isinstance(provider, PlainProvider):
             empty: Any = {"values": []} if name == "bitbucket" else []
@@ -172,9 +244,9 @@ def test_browser_is_sent_to_the_real_provider_by_default(make_service, name):
     service = make_service(**{f"AUTH_PROVIDER_{name.upper()}_{key}": values[key] for key in values})
     browser = service.browser()
     sent = service.leave(browser, name)
-    assert browser.page.url.partition("?")[0] == PRESETS[name].authorize_url
+    assert browser.page.url.startswith(PRESETS[name].authorize_url)
     assert (sent["response_type"], sent["client_id"]) == ("code", "x")
-    assert (sent["redirect_uri"], sent["scope"]) == (f"{SITE}/callback", PRESETS[name].scopes)
+    assert (sent["redirect_uri"], sent.get("scope", "")) == (f"{SITE}/callback", PRESETS[name].scopes)
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
@@ -193,6 +265,20 @@ def test_twitch_is_sent_the_client_id_with_the_token_and_may_list_scopes(sampled
     (asked,) = [asked for asked in provider.asked if asked.path == "/user"]
     assert asked.headers["client-id"] == provider.client_id
     assert asked.headers["authorization"].startswith("Bearer ")
+
+
+@pytest.mark.parametrize("name", ["notion"])
+def test_notion_is_told_the_version_of_its_api(sampled, provider, name):
+    sampled.signed_in(name)
+    (asked,) = [asked for asked in provider.asked if asked.path == "/user"]
+    assert asked.headers["notion-version"] == "2022-06-28"
+
+
+@pytest.mark.parametrize("name", ["zoom"])
+@cases("verified", [0, None, "1", 2, False])
+def test_zoom_verifies_an_email_with_the_number_1_alone(sampled, provider, name, verified):
+    provider.documents = {"/user": SAMPLES[name][0] | {"verified": verified}}
+    assert sampled.user(name)["email"] is None
 
 
 def test_apples_secret_is_signed_for_each_exchange_and_the_name_sent_once_stays(service, fakes):

@@ -1,0 +1,120 @@
+"""The OpenID provider of a customer: what an operator may enter, and whom it may sign in."""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.core.net.redirects import origin
+from auth.core.net.webhook_urls import allowed_addresses
+from auth.core.providers import ProviderError
+from auth.core.providers.client import ExternalIdentity, Provider
+from auth.core.providers.id_tokens import IdTokens
+from auth.core.settings.presets import PRESETS
+from auth.core.settings.providers import ProviderSettings
+from auth.core.text.names import PREFIX
+
+# What we send ourselves, and what would return the code elsewhere than to our redirect URI.
+RESERVED_PARAMETERS = {
+    "client_id", "client_secret", "redirect_uri", "response_type", "response_mode", "state", "code_challenge",
+    "code_challenge_method", "code_verifier", "nonce", "scope", "request", "request_uri",
+}  # fmt: skip
+_GOOGLE = PRESETS["google"].issuer
+# Everybody may have an account at these, with any email.
+_OF_EVERYBODY = {preset.issuer for preset in PRESETS.values() if preset.issuer} - {_GOOGLE}
+# What Microsoft has in the place of one tenant; the last one is that of personal accounts.
+_NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
+# Bytes: with the longest attributes, the metadata of a new user has room for them.
+_MOST_CLAIMS = 2048
+_LONGEST_ATTRIBUTE = 200
+
+
+def problem_of_issuer(issuer: str) -> str | None:
+    """Return why an issuer may not be a customer's, or None."""
+    parts = urlsplit(issuer)
+    tenant = parts.path.strip("/").partition("/")[0].lower()
+    is_microsoft = re.search(
+        r"(^|\.)(microsoftonline\.(com|us|de)|partner\.microsoftonline\.cn|windows\.net)$",
+        parts.hostname or "",
+    )
+    if "{" in issuer or (is_microsoft and tenant in _NO_TENANT):
+        return "must have the ID of the customer's tenant"
+    if issuer.rstrip("/") in _OF_EVERYBODY:
+        return "must not be a provider at which everybody may have an account"
+    return None
+
+
+def problem_of_url(url: str) -> str | None:
+    """Return what is wrong with the URL of a provider, or None."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
+        return "must be an https URL"
+    return "must have no query and no fragment" if parts.query or parts.fragment else None
+
+
+class CustomerProvider(Provider):
+    """Signs in addresses of its domains alone, and believes no other claim than `email`."""
+
+    def __init__(self, row: Any, secret: str, base_url: str, *, private_networks: bool) -> None:
+        settings = ProviderSettings(
+            client_ids=(row.client_id, *row.acceptable_client_ids),
+            client_secret=secret,
+            issuer=row.issuer,
+            scopes=" ".join(row.scopes),
+            title=row.name,
+            link_by_email=True,
+            **dict.fromkeys(("authorize_url", "token_url", "userinfo_url", "emails_url", "logo"), ""),
+            **dict.fromkeys(("team_id", "key_id", "private_key"), ""),
+        )
+        super().__init__(f"{PREFIX}{row.id}", settings, base_url)
+        self.id = row.id
+        self.domains = frozenset(row.domains)
+        # Its own, by the id: no code goes to another provider than the one that made it.
+        self.callback_name = row.id
+        self.redirect_uri = f"{base_url}/providers/{row.id}/callback"
+        self._allows = allowed_addresses(row.issuer, private_networks)
+        self._parameters = row.authorization_params
+        self._mapping: Mapping[str, str] = row.attribute_mapping
+        self._claims_kept: Collection[str] = row.custom_claims_allowlist
+        self._id_tokens = IdTokens(
+            row.issuer, settings.client_ids, discovery_url=row.discovery_url, has_one_tenant=True
+        )
+
+    def check(self) -> None:
+        """Fetch what a sign-in needs: the endpoints and the keys. Raises `ProviderError`."""
+        with self._asking():
+            self._id_tokens.check()
+
+    def _identity(self, info: Any) -> ExternalIdentity:
+        verified = info.get("email_verified", True)
+        if verified is not True and verified != "true":
+            raise ProviderError("it says that the email is not verified")
+        identity = super()._identity({**info, "email_verified": True})
+        domain = (identity.email or "").rpartition("@")[2]
+        if domain not in self.domains:
+            raise ProviderError("its email is not of the domains of this provider")
+        if self._preset.issuer == _GOOGLE and info.get("hd") != domain:
+            raise ProviderError("its hd is not the domain of the email")
+        data = {**identity.row["identity_data"], "provider_name": self.title}
+        mapped: dict[str, Any] = {
+            name: value
+            for name, claim in self._mapping.items()
+            if isinstance(value := info.get(claim), str)
+            and value.isprintable()
+            and len(value.encode()) <= _LONGEST_ATTRIBUTE
+        }
+        kept = {name: info[name] for name in self._claims_kept if name in info}
+        if kept and len(json.dumps(kept).encode()) <= _MOST_CLAIMS:
+            mapped["custom_claims"] = kept
+        return replace(
+            identity,
+            row=identity.row | {"identity_data": data | mapped},
+            metadata=identity.metadata | mapped,
+            customer=self.id,
+        )
+
+
+def has_origin_of(url: str, issuer: str) -> bool:
+    return origin(url) == origin(issuer)

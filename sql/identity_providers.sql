@@ -1,0 +1,121 @@
+-- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows
+SELECT p.id, p.identifier, p.name, p.issuer, p.enabled, domains_of(p) AS domains,
+       (SELECT count(*) FROM identities AS i WHERE i.provider = provider_name(p)) AS users,
+       iso_8601(p.created_at) AS created_at, identity_provider_object(p)::text AS provider_object
+  FROM identity_providers AS p
+ WHERE (p.created_at, p.id) > (:after, :after_id)
+ ORDER BY p.created_at, p.id
+ LIMIT :most;
+
+-- name: select_identity_provider(identifier text, id uuid) -> row?
+SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.client_secret,
+       p.acceptable_client_ids, p.scopes, p.authorization_params, p.attribute_mapping,
+       p.custom_claims_allowlist, p.enabled, domains_of(p) AS domains, p.updated_at::text AS version,
+       identity_provider_object(p)::text AS provider_object
+  FROM identity_providers AS p
+ WHERE p.identifier = :identifier OR p.id = :id;
+
+-- name: select_provider_of_domain(domain text) -> row?
+SELECT p.id, p.identifier, p.name, p.enabled
+  FROM identity_provider_domains AS d
+  JOIN identity_providers AS p ON p.id = d.provider_id
+ WHERE d.domain = :domain;
+
+-- name: insert_identity_provider(id uuid, identifier text, name text, issuer text, discovery_url text,
+--                                client_id text, client_secret bytea, acceptable_client_ids text[],
+--                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
+--                                custom_claims_allowlist text[], enabled boolean)
+INSERT INTO identity_providers (
+  id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
+  authorization_params, attribute_mapping, custom_claims_allowlist, enabled
+) VALUES (
+  :id, :identifier, :name, :issuer, :discovery_url, :client_id, :client_secret, :acceptable_client_ids,
+  :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist, :enabled
+);
+
+-- name: lock_identity_provider(id uuid) -> row?
+-- Waits for the sign-ins that hold it.
+SELECT p.identifier, p.updated_at::text AS version, p.enabled,
+       EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities
+  FROM identity_providers AS p
+ WHERE p.id = :id
+   FOR UPDATE;
+
+-- name: hold_identity_provider(id uuid) -> row?
+-- While a sign-in holds it, its provider is neither disabled nor changed.
+SELECT p.enabled, domains_of(p) AS domains FROM identity_providers AS p WHERE p.id = :id FOR SHARE;
+
+-- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
+--                                client_secret bytea, acceptable_client_ids text[], scopes text[],
+--                                authorization_params jsonb, attribute_mapping jsonb,
+--                                custom_claims_allowlist text[], enabled boolean)
+UPDATE identity_providers
+   SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
+       client_secret = :client_secret, acceptable_client_ids = :acceptable_client_ids, scopes = :scopes,
+       authorization_params = :authorization_params, attribute_mapping = :attribute_mapping,
+       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, updated_at = clock_timestamp()
+ WHERE id = :id;
+
+-- name: remove_domains_of_provider(id uuid, domains text[])
+DELETE FROM identity_provider_domains WHERE provider_id = :id AND domain <> ALL (:domains);
+
+-- name: add_domains_of_provider(id uuid, domains text[])
+-- A domain of another provider violates the primary key.
+INSERT INTO identity_provider_domains (domain, provider_id)
+SELECT wanted.domain, :id
+  FROM unnest(:domains) AS wanted (domain)
+ WHERE NOT EXISTS (SELECT FROM identity_provider_domains AS d
+                    WHERE d.domain = wanted.domain AND d.provider_id = :id);
+
+-- name: delete_flows_of_provider(id uuid)
+DELETE FROM oauth_flows AS f USING identity_providers AS p WHERE p.id = :id AND f.provider = provider_name(p);
+
+-- name: remove_users_of_provider(id uuid, batch integer)
+-- Deletes identities of a provider that is disabled, whose users have nothing that is left to end.
+WITH batch AS MATERIALIZED (
+  SELECT i.user_id
+    FROM identities AS i
+    JOIN identity_providers AS p ON i.provider = provider_name(p)
+   WHERE p.id = :id AND NOT p.enabled
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
+     FOR UPDATE OF u
+)
+DELETE FROM identities AS i
+ USING locked, identity_providers AS p
+ WHERE p.id = :id AND i.user_id = locked.id AND i.provider = provider_name(p);
+
+-- name: delete_identity_provider(id uuid)
+DELETE FROM identity_providers AS p
+ WHERE p.id = :id AND NOT p.enabled
+   AND NOT EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p));
+
+-- name: adopt_user(user_id uuid, provider_id uuid)
+-- Another identity of this provider goes: its subject may be that of an account that was deleted there.
+WITH replaced AS (
+  DELETE FROM identities AS i USING identity_providers AS p
+   WHERE p.id = :provider_id AND i.user_id = :user_id AND i.provider = provider_name(p)
+)
+INSERT INTO identity_provider_adoptions AS a (user_id, provider_id)
+VALUES (:user_id, :provider_id)
+ON CONFLICT (user_id) DO UPDATE SET provider_id = excluded.provider_id, adopted_at = now();
+
+-- name: spend_adoption(user_id uuid, provider_id uuid)
+DELETE FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;
+
+-- name: list_sealed_providers(newest bytea, after uuid, batch integer) -> rows
+SELECT p.id::text, p.client_secret AS sealed
+  FROM identity_providers AS p
+ WHERE substr(p.client_secret, 1, 4) <> :newest AND (p.id > :after) IS NOT FALSE
+ ORDER BY p.id
+ LIMIT :batch;
+
+-- name: reseal_provider(id uuid, old bytea, sealed bytea)
+UPDATE identity_providers SET client_secret = :sealed WHERE id = :id AND client_secret = :old;
+
+-- name: count_users_of_provider(id uuid) -> row
+SELECT count(*) AS total
+  FROM identities AS i
+  JOIN identity_providers AS p ON i.provider = provider_name(p)
+ WHERE p.id = :id;

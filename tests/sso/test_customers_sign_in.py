@@ -1,0 +1,432 @@
+"""A customer's provider signs in addresses of its own domains, whose users it made: whom, and whom not."""
+
+import base64
+import uuid
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import register
+from tests.support import factors
+from tests.support.answers import assert_error
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment
+from tests.support.users import PASSWORD
+
+ALICE = "alice@acme.example"
+DISABLED = ("sso_provider_disabled", "access_denied")
+NOT_ITS = ("email_address_not_authorized", "access_denied")
+CONFLICT = ("user_sso_conflict", "access_denied")
+USERS = "SELECT count(*) FROM users"
+LIVE = "SELECT count(*) FROM sessions WHERE ended_at IS NULL"
+
+
+class TestWhom:
+    def test_first_sign_in_makes_a_user_whose_identity_names_the_providers_id(self, sso, acme, database):
+        acme.be("1", "Alice@Acme.example", name="Alice")
+        session = sso.signed_in(acme.identifier)
+        user = session.get("/user").json
+        assert (user["email"], user["user_metadata"], user["role"]) == (
+            ALICE,
+            {"name": "Alice"},
+            "authenticated",
+        )
+        assert [each["provider"] for each in user["identities"]] == [f"sso:{acme.id}", "email"]
+        assert user["identities"][0]["identity_data"] == {
+            "sub": "1",
+            "email": ALICE,
+            "email_verified": True,
+            "name": "Alice",
+            "provider_name": "Acme-Idp",
+        }
+        assert session.claims["aal"] == "aal1"
+        assert sso.signed_in(acme.identifier).get("/user").json["id"] == user["id"]
+        assert database.value(USERS) == 1
+
+    def test_requests_have_a_nonce_pkce_and_the_providers_own_redirect_uri(self, sso, acme):
+        sso.change(
+            acme, skip_nonce_check=True, pkce_enabled=False, authorization_params={"prompt": "select_account"}
+        )
+        acme.be("1", ALICE)
+        sso.signed_in(acme.identifier)
+        sent = acme.provider.parameters("/authorize")
+        assert {"nonce", "code_challenge", "state"} <= sent.keys()
+        assert sent["redirect_uri"] == f"{SITE}/providers/{acme.id}/callback" == acme.object["redirect_uri"]
+        assert (sent["prompt"], sent["scope"]) == ("select_account", "openid email profile")
+
+    @cases("verified", ["absent", True, "true"])
+    def test_email_is_taken_from_a_provider_that_does_not_say_whether_it_is_verified(
+        self, sso, acme, verified
+    ):
+        acme.be(str(uuid.uuid4()), f"{uuid.uuid4()}@acme.example")
+        if verified != "absent":
+            acme.provider.person["email_verified"] = verified
+        assert sso.signed_in(acme.identifier).claims["email"] == acme.provider.person["email"]
+
+    def test_mapped_attributes_and_allowed_claims_are_kept(self, sso, acme):
+        sso.change(acme, attribute_mapping={"department": "dept"}, custom_claims_allowlist=["groups"])
+        acme.be("1", ALICE, dept="Sales", groups=["staff"], secret="x")
+        user = sso.signed_in(acme.identifier).get("/user").json
+        assert user["user_metadata"] == {"department": "Sales", "custom_claims": {"groups": ["staff"]}}
+
+    def test_address_that_somebody_only_typed_is_proved_and_nothing_else_stays(
+        self, sso, acme, database, client
+    ):
+        stranger = {"email": ALICE, "password": PASSWORD}
+        assert client.post("/signup", json=stranger).status_code == 201
+        acme.be("1", ALICE)
+        session = sso.signed_in(acme.identifier)
+        assert database.one("SELECT email_proved, password_hash FROM users") == (True, None)
+        assert_error(client.post("/token?grant_type=password", json=stranger), 401, "invalid_credentials")
+        assert session.get("/user").json["email"] == ALICE
+
+    def test_id_token_of_a_native_application_signs_in(self, sso, acme):
+        acme.be("1", ALICE)
+        body = {"provider": acme.identifier, "id_token": acme.provider.id_token()}
+        response = sso.client.post("/token?grant_type=id_token", json=body)
+        assert (response.status_code, response.json["user"]["email"]) == (200, ALICE)
+
+    def test_users_own_factor_is_asked_after_the_sign_in(self, sso, acme):
+        acme.be("1", ALICE)
+        session = sso.signed_in(acme.identifier)
+        factors.set_up(session)
+        again = sso.session(sso.sign_in(acme.identifier))
+        assert (again.claims["aal"], again.claims["aud"]) == ("aal1", "second_step")
+        assert_error(again.put("/user", json={"data": {"x": 1}}), 403, "insufficient_aal")
+
+
+class TestWhomNot:
+    """Attacks of a customer, or of somebody who has an account at a customer's provider."""
+
+    @cases(
+        ("email", "claims"),
+        [
+            ("alice@globex.example", {}),
+            ("alice@sub.acme.example", {}),
+            ("alice@acme.example.evil.example", {}),
+            ("alice@notacme.example", {}),
+            (None, {}),
+            (None, {"preferred_username": ALICE, "upn": ALICE, "unique_name": ALICE}),
+            (None, {"emails": [ALICE]}),
+            (ALICE, {"email_verified": False}),
+            (ALICE, {"email_verified": "false"}),
+            (ALICE, {"email_verified": 1}),
+            ([ALICE], {}),
+        ],
+    )
+    def test_address_that_it_may_not_sign_in_makes_no_user(self, sso, acme, database, email, claims):
+        acme.be("1", email, **claims)
+        assert_failed(sso.sign_in(acme.identifier), *FAILED)
+        assert (database.value(USERS), database.count("sessions")) == (0, 0)
+
+    def test_subject_of_one_provider_opens_no_user_of_another(self, sso, acme, globex, database):
+        acme.be("1", ALICE)
+        alice = sso.signed_in(acme.identifier).get("/user").json["id"]
+        globex.be("1", "bob@globex.example")
+        bob = sso.signed_in(globex.identifier).get("/user").json["id"]
+        globex.be("1", ALICE)
+        assert_failed(sso.sign_in(globex.identifier), *FAILED)
+        assert alice != bob
+        assert database.value(USERS) == 2
+
+    def test_user_who_has_proved_the_address_is_not_opened(self, sso, acme, service_role, database):
+        person = register(sso.client, service_role, ALICE)
+        database.run("UPDATE users SET email_proved = true")
+        acme.be("1", ALICE)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+        assert database.value("SELECT count(*) FROM identities WHERE provider LIKE 'sso:%%'") == 0
+        assert person.try_to_sign_in().status_code == 200
+
+    def test_user_with_a_proved_phone_keeps_the_account_whose_email_was_only_typed(self, sso, acme, database):
+        database.run(
+            "INSERT INTO users (email, email_confirmed_at, phone, phone_confirmed_at, phone_proved, made_by)"
+            " VALUES (%(email)s, now(), '+491701234567', now() - interval '1 day', true, 'signup')",
+            email=ALICE,
+        )
+        acme.be("1", ALICE)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+        assert database.value("SELECT phone FROM users") == "+491701234567"
+
+    @cases("proved", [True, False])
+    def test_administrator_with_an_address_of_the_domain_is_not_opened(self, sso, acme, database, proved):
+        database.run("DELETE FROM users")
+        database.run(
+            "INSERT INTO users (email, email_confirmed_at, email_proved, role, made_by)"
+            " VALUES (%(email)s, now(), %(proved)s, 'admin', 'administrator')",
+            email=ALICE,
+            proved=proved,
+        )
+        acme.be("1", ALICE)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+        assert database.count("sessions") == 0
+
+    def test_user_whom_it_made_and_who_became_an_administrator_is_not_opened(self, sso, acme, database):
+        acme.be("1", ALICE)
+        sso.signed_in(acme.identifier)
+        database.run("UPDATE users SET role = 'admin'")
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+
+    def test_user_who_has_another_address_now_is_not_opened(self, sso, acme, database):
+        acme.be("1", ALICE)
+        sso.signed_in(acme.identifier)
+        database.run("UPDATE users SET email = 'alice@private.example'")
+        assert_failed(sso.sign_in(acme.identifier), *NOT_ITS)
+        acme.be("1", "other@acme.example")
+        assert_failed(sso.sign_in(acme.identifier), *NOT_ITS)
+
+    def test_domain_that_was_given_to_another_provider_is_lost_at_once(self, sso, acme, globex):
+        acme.be("1", ALICE)
+        sso.signed_in(acme.identifier)
+        assert sso.change(acme, domains=["acme2.example"]).status_code == 200
+        assert sso.change(globex, domains=["acme.example"]).status_code == 200
+        assert_failed(sso.sign_in(acme.identifier), *FAILED)
+        globex.be("1", ALICE)
+        assert_failed(sso.sign_in(globex.identifier), *CONFLICT)
+
+    def test_user_can_neither_link_nor_unlink_it(self, sso, acme, alice):
+        session = alice.sign_in(client=sso.client)
+        query = {"provider": acme.identifier}
+        refused = session.get("/user/identities/authorize", query_string=query)
+        assert_error(refused, 404, "manual_linking_disabled")
+        acme.be("1", ALICE)
+        body = {"provider": acme.identifier, "id_token": acme.provider.id_token(), "link_identity": True}
+        assert_error(session.post("/token?grant_type=id_token", json=body), 404, "manual_linking_disabled")
+        own = sso.signed_in(acme.identifier)
+        assert_error(own.remove_identity(f"sso:{acme.id}"), 404, "manual_linking_disabled")
+        assert len(own.get("/user").json["identities"]) == 2
+
+
+class TestFlows:
+    def test_provider_cannot_obtain_the_code_of_another(self, sso, acme, globex, database):
+        """The attacker copies challenge and nonce from a flow of their own, and state from the victim's."""
+        globex.be("1", "victim@globex.example")
+        victims, own = sso.browser(), sso.leave(sso.browser(), globex.identifier)
+        crossed = own | {"state": sso.leave(victims, acme.identifier)["state"]}
+        victims.be_at(f"{acme.provider.url}/authorize")
+        page = victims.click(f"{globex.provider.url}/authorize?{urlencode(crossed)}")
+        assert_failed(page, *FAILED)
+        (code,) = globex.provider.grants
+        assert code not in str(acme.provider.asked)
+        assert database.value(USERS) == 0
+
+    def test_response_that_names_another_issuer_is_refused(self, sso, acme, globex, database):
+        acme.be("1", ALICE)
+        acme.provider.response = {"iss": globex.provider.url}
+        assert_failed(sso.sign_in(acme.identifier), *FAILED)
+        assert "/token" not in acme.provider.paths()
+
+    def test_callback_that_the_customer_starts_is_refused(self, sso, acme, database):
+        acme.be("1", ALICE)
+        page = sso.browser().visit(
+            f"{SITE}/providers/{acme.id}/callback?code=x&state=y&iss={acme.provider.url}"
+        )
+        assert_failed(page, *STALE)
+        assert acme.provider.paths().count("/token") == 0
+
+    def test_callback_in_another_browser_is_refused(self, sso, acme, database):
+        acme.be("1", ALICE)
+        url = sso.return_url(sso.browser(), acme.identifier)
+        assert_failed(sso.browser().visit(url), *STALE)
+        assert database.count("sessions") == 0
+
+    @cases("alg", ["none", "HS256"])
+    def test_id_token_without_an_asymmetric_signature_is_refused(self, sso, acme, database, alg):
+        acme.be("1", ALICE)
+        acme.provider.sign = lambda claims: acme.provider.signed(claims).replace(
+            "eyJhbGciOiJSUzI1NiI", _header(alg)
+        )
+        assert_failed(sso.sign_in(acme.identifier), *FAILED)
+        assert database.value(USERS) == 0
+
+    def test_disabled_provider_ends_a_flow_that_is_on_its_way(self, sso, acme):
+        acme.be("1", ALICE)
+        browser = sso.browser()
+        url = sso.return_url(browser, acme.identifier)
+        assert sso.change(acme, enabled=False).status_code == 200
+        assert_failed(browser.visit(url), *STALE)
+
+
+def _header(alg: str) -> str:
+    return base64.urlsafe_b64encode(f'{{"alg":"{alg}"'.encode()).decode().rstrip("=")
+
+
+class TestEnds:
+    @pytest.mark.parametrize("act", ["disable", "delete"])
+    def test_everything_of_its_users_ends_and_nothing_of_others(
+        self, sso, acme, globex, alice, database, act
+    ):
+        acme.be("1", ALICE)
+        session, other = sso.signed_in(acme.identifier), alice.sign_in(client=sso.client)
+        key = session.post("/user/api_keys", json={"name": "x"})
+        assert key.status_code == 201
+        if act == "disable":
+            assert sso.change(acme, enabled=False).json["enabled"] is False
+        else:
+            sso.delete(acme)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert_error(session.refresh(), 400, "refresh_token_not_found")
+        refused = sso.client.post("/token?grant_type=api_key", json={"api_key": key.json["key"]})
+        assert_error(refused, 401, "invalid_credentials")
+        assert other.get("/user").status_code == 200
+        assert (
+            database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL")
+            == "provider_disabled"
+        )
+        assert database.value("SELECT count(*) FROM identities WHERE provider LIKE 'sso:%%'") == (
+            act == "disable"
+        )
+        assert database.count("api_keys") == 0
+
+    def test_disabled_provider_signs_in_nobody_until_it_is_enabled(self, sso, acme):
+        acme.be("1", ALICE)
+        user = sso.signed_in(acme.identifier).get("/user").json["id"]
+        sso.change(acme, enabled=False)
+        token = acme.provider.id_token()
+        body = {"provider": acme.identifier, "id_token": token}
+        assert_error(sso.client.post("/token?grant_type=id_token", json=body), 404, "sso_provider_disabled")
+        assert_error(sso.client.get(f"/authorize?provider={acme.identifier}"), 404, "sso_provider_disabled")
+        sso.change(acme, enabled=True)
+        assert sso.signed_in(acme.identifier).get("/user").json["id"] == user
+
+    def test_provider_that_is_made_again_under_its_name_opens_no_user_of_the_old_one(
+        self, sso, acme, database
+    ):
+        acme.be("1", ALICE)
+        old = sso.signed_in(acme.identifier).get("/user").json["id"]
+        sso.delete(acme)
+        sso.add(acme)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+        acme.be("1", "new@acme.example")
+        assert sso.signed_in(acme.identifier).get("/user").json["id"] != old
+        assert database.value(USERS) == 2
+
+
+class TestAdoption:
+    @pytest.fixture
+    def person(self, sso, service_role, database):
+        person = register(sso.client, service_role, ALICE)
+        database.run("UPDATE users SET email_proved = true")
+        return person
+
+    def test_administrator_moves_a_user_who_is_told_and_keeps_the_password(
+        self, sso, acme, person, database, outbox
+    ):
+        moved = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        assert (moved.exit_code, moved.output) == (0, f"{ALICE} can sign in with custom:acme-idp.\n")
+        assert [each.kind for each in outbox.sent(ALICE)] == ["identity_linked"]
+        acme.be("1", ALICE)
+        assert sso.signed_in(acme.identifier).get("/user").json["id"] == person.id
+        assert person.try_to_sign_in().status_code == 200
+        assert database.count("identity_provider_adoptions") == 0
+        # Once: another subject with this address is another person.
+        acme.be("2", ALICE)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+
+    def test_move_to_one_provider_opens_the_user_to_no_other(self, sso, acme, globex, person):
+        run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        sso.change(acme, domains=["acme2.example"])
+        sso.change(globex, domains=["acme.example"])
+        globex.be("1", ALICE)
+        assert_failed(sso.sign_in(globex.identifier), *CONFLICT)
+
+    def test_move_ends_with_what_takes_the_account_back(self, sso, acme, person, database):
+        run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        database.run("SELECT end_access(id, NULL, 'recovered') FROM users")
+        acme.be("1", ALICE)
+        assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+
+    def test_neither_an_administrator_nor_an_address_of_another_domain_is_moved(
+        self, sso, person, alice, database
+    ):
+        other = run_command(sso.app, "providers", "adopt", "acme-idp", alice.email)
+        assert (other.exit_code, other.stderr) == (3, "Error: This provider doesn't sign in this address.\n")
+        database.run("UPDATE users SET role = 'admin'")
+        refused = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        assert refused.exit_code == 3
+        assert "Administrators can't sign in with a customer's provider" in refused.stderr
+        assert database.count("identity_provider_adoptions") == 0
+
+
+class TestEntrance:
+    def test_url_of_post_sso_is_a_page_that_leads_to_the_provider(self, sso, acme):
+        acme.be("1", ALICE)
+        for body in ({"domain": "ACME.example"}, {"provider_id": acme.id}):
+            sent = body | {"redirect_to": None, "skip_http_redirect": True, "code_challenge": None}
+            response = sso.client.post("/sso", json=sent)
+            assert (response.status_code, set(response.json)) == (200, {"url"})
+            assert response.json["url"].startswith(f"{SITE}/authorize?provider=custom")
+            assert fragment(sso.browser().visit(response.json["url"]))["token_type"] == "bearer"
+            redirected = sso.client.post("/sso", json=body)
+            assert (redirected.status_code, redirected.location) == (303, response.json["url"])
+
+    def test_url_opened_in_another_browser_signs_in_only_there(self, sso, acme, database):
+        acme.be("1", ALICE)
+        asked = {"domain": "acme.example", "skip_http_redirect": True}
+        url = sso.client.post("/sso", json=asked).json["url"]
+        mine, theirs = sso.browser(), sso.browser()
+        back = mine.visit(url, stop=sso.is_callback).url
+        assert_failed(theirs.visit(back), *STALE)
+        assert database.count("sessions") == 0
+
+    @cases(
+        ("body", "error"),
+        [
+            ({}, (400, "validation_failed", "A provider_id or domain needs to be provided")),
+            (
+                {"domain": "acme.example", "provider_id": str(uuid.uuid4())},
+                (400, "validation_failed", "Only one of provider_id or domain supported"),
+            ),
+            (
+                {"domain": "x.example"},
+                (404, "sso_provider_not_found", "No SSO provider assigned for this domain"),
+            ),
+            ({"domain": "a b"}, (404, "sso_provider_not_found", "No SSO provider assigned for this domain")),
+            (
+                {"domain": "sub.acme.example"},
+                (404, "sso_provider_not_found", "No SSO provider assigned for this domain"),
+            ),
+            ({"provider_id": str(uuid.uuid4())}, (404, "sso_provider_not_found", "No such SSO provider")),
+        ],
+    )
+    def test_wrong_request_gets_the_error_of_gotrue(self, sso, body, error):
+        response = sso.client.post("/sso", json=body)
+        assert (response.status_code, response.json["error_code"], response.json["msg"]) == error
+
+    def test_disabled_provider_is_named(self, sso, acme):
+        sso.change(acme, enabled=False)
+        assert_error(sso.client.post("/sso", json={"domain": "acme.example"}), 404, "sso_provider_disabled")
+
+    @cases("has_user", [True, False])
+    def test_sign_in_page_leads_to_the_provider_and_reads_no_password(
+        self, sso, acme, service_role, hashes, database, has_user
+    ):
+        if has_user:
+            database.run("DELETE FROM users")
+            register(sso.client, service_role, ALICE)
+        acme.be("7", "carol@acme.example")
+        browser, hashed = sso.browser(), hashes.count
+        browser.visit(f"{SITE}/sign-in")
+        page = browser.press("sign-in", email=ALICE, password=PASSWORD)
+        assert acme.provider.paths().count("/authorize") == 1
+        assert (hashes.count, PASSWORD in str(acme.provider.asked)) == (hashed, False)
+        assert page.url.startswith(f"{SITE}/account")
+        assert "carol@acme.example" in page.text
+        acme.provider.asked.clear()
+
+    def test_user_with_a_password_signs_in_by_the_way_that_names_it(self, sso, acme, service_role):
+        register(sso.client, service_role, ALICE)
+        browser = sso.browser()
+        browser.visit(f"{SITE}/sign-in?way=password")
+        browser.press("sign-in", email=ALICE, password="Wrong-Horse-1")
+        page = browser.press("sign-in", email=ALICE, password=PASSWORD)
+        assert page.url.startswith(f"{SITE}/account")
+        assert "/authorize" not in acme.provider.paths()
+
+    def test_address_of_a_disabled_provider_signs_in_with_its_password(self, sso, acme, service_role):
+        register(sso.client, service_role, ALICE)
+        sso.change(acme, enabled=False)
+        browser = sso.browser()
+        browser.visit(f"{SITE}/sign-in")
+        page = browser.press("sign-in", email=ALICE, password=PASSWORD)
+        assert page.url.startswith(f"{SITE}/account")

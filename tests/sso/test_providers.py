@@ -1,0 +1,229 @@
+"""/admin/custom-providers, and what may be a customer's provider."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.support.fake_provider import Answer
+from tests.support.oauth import SITE, assert_failed
+
+MICROSOFT = "https://login.microsoftonline.com"
+REFUSED_ISSUERS = [
+    *(
+        f"{MICROSOFT}/{name}/v2.0"
+        for name in ("common", "organizations", "consumers", "{tenantid}", "Common")
+    ),
+    f"{MICROSOFT}/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0",
+    *("https://gitlab.com", "https://appleid.apple.com/", "https://slack.com", "https://vercel.com"),
+    *("ftp://acme.example", "https://user@acme.example", "https://acme.example/?x=1", "acme.example"),
+]
+
+
+@pytest.fixture
+def refused(sso, acme, database):
+    """Return a function that asserts that a body adds no provider, and returns what is wrong."""
+    sso.delete(acme)
+
+    def check(error_code="validation_failed", **changes):
+        response = sso.admin("POST", **acme.body(**changes))
+        assert_error(response, 400, error_code, details=ANYTHING)
+        assert database.count("identity_providers") == 1
+        return response.json["details"]
+
+    return check
+
+
+class TestApi:
+    def test_provider_is_added_read_listed_changed_and_deleted(self, sso, acme, globex, database):
+        expected = {
+            "id": ANYTHING,
+            "provider_type": "oidc",
+            "identifier": "custom:acme-idp",
+            "name": "Acme-Idp",
+            "issuer": acme.provider.url,
+            "client_id": acme.provider.client_id,
+            "acceptable_client_ids": [],
+            "scopes": [],
+            "authorization_params": {},
+            "attribute_mapping": {},
+            "custom_claims_allowlist": [],
+            "pkce_enabled": True,
+            "skip_nonce_check": False,
+            "email_optional": False,
+            "domains": ["acme.example"],
+            "enabled": True,
+            "redirect_uri": f"{SITE}/providers/{acme.id}/callback",
+            "created_at": A_TIMESTAMP,
+            "updated_at": A_TIMESTAMP,
+        }
+        assert acme.object == expected
+        for name in (acme.identifier, acme.id):
+            assert sso.admin("GET", f"/{name}").json == acme.object
+        assert sso.admin("GET").json == {"providers": [acme.object, globex.object]}
+        assert sso.admin("GET", "?type=oauth2").json == {"providers": []}
+        changed = sso.change(acme, name="Acme Inc.", domains=["acme.example", "ACME.test"])
+        assert changed.json == acme.object | {
+            "name": "Acme Inc.",
+            "domains": ["acme.example", "acme.test"],
+            "updated_at": A_TIMESTAMP,
+        }
+        sso.delete(acme)
+        assert_error(sso.admin("GET", f"/{acme.identifier}"), 404, "custom_provider_not_found")
+        acts = database.all(
+            "SELECT action FROM audit_log WHERE details ->> 'provider_id' = %(id)s ORDER BY at", id=acme.id
+        )
+        assert [act for (act,) in acts] == [
+            "provider_added",
+            "provider_changed",
+            "provider_disabled",
+            "provider_deleted",
+        ]
+
+    def test_secret_is_sealed_and_never_shown(self, sso, acme, database):
+        secret = acme.provider.client_secret
+        stored = bytes(
+            database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=acme.id)
+        )
+        assert secret.encode() not in stored
+        shown = [
+            sso.admin("GET", f"/{acme.identifier}"),
+            sso.admin("GET"),
+            sso.change(acme, client_secret=secret),
+        ]
+        assert [secret in response.text for response in shown] == [False] * 3
+        assert secret not in str(database.all("SELECT details FROM audit_log"))
+
+    def test_only_the_service_role_key_may(self, sso, acme, alice):
+        nobody: dict[str, str] = {}
+        for headers in (nobody, alice.open_session(sso.client).authorization):
+            for method, path in (("GET", ""), ("POST", ""), ("GET", "/x"), ("PUT", "/x"), ("DELETE", "/x")):
+                response = sso.client.open(
+                    f"/admin/custom-providers{path}", method=method, headers=headers, json={}
+                )
+                assert response.status_code in (401, 403)
+
+    def test_wing_that_is_off_has_neither_the_routes_nor_the_sign_in(self, client, service_role):
+        response = client.get("/admin/custom-providers", headers=service_role)
+        assert_error(response, 404, "feature_disabled", "Customers' providers are disabled")
+        assert_error(client.post("/sso", json={"domain": "acme.example"}), 404, "saml_provider_disabled")
+        refused = client.get("/authorize?provider=custom:acme-idp")
+        assert_error(refused, 400, "oauth_provider_not_supported", details=ANYTHING)
+
+
+class TestWhatIsRefused:
+    def test_issuer_of_many_tenants_or_of_everybody(self, refused):
+        said = [refused(issuer=issuer) for issuer in REFUSED_ISSUERS]
+        assert all(each.startswith("issuer: must") for each in said)
+
+    @cases(
+        ("changes", "said"),
+        [
+            ({"domains": ["gmail.com"]}, "domains: gmail.com has mailboxes of everybody"),
+            ({"domains": ["acme.example", "T-Online.de"]}, "domains: t-online.de has mailboxes of everybody"),
+            ({"domains": ["a b"]}, "domains: must be domains of email addresses, such as example.com"),
+            (
+                {"domains": ["*.acme.example"]},
+                "domains: must be domains of email addresses, such as example.com",
+            ),
+            ({"scopes": ["openid"]}, "scopes: must have openid and email"),
+            ({"authorization_params": {"redirect_uri": "x"}}, "authorization_params: can't set redirect_uri"),
+            (
+                {"authorization_params": {"response_mode": "x"}},
+                "authorization_params: can't set response_mode",
+            ),
+            ({"attribute_mapping": {"role": "x"}}, "attribute_mapping: can't set role"),
+            ({"attribute_mapping": {"email": "upn"}}, "attribute_mapping: can't set email"),
+            ({"attribute_mapping": {"email_verified": "x"}}, "attribute_mapping: can't set email_verified"),
+            (
+                {"discovery_url": "https://evil.example/x"},
+                "discovery_url: must have the origin of the issuer",
+            ),
+            ({"provider_type": "oauth2"}, "provider_type: must be oidc"),
+        ],
+    )
+    def test_what_it_may_not_have(self, refused, changes, said):
+        assert refused(**changes) == said
+
+    def test_setting_adds_domains_that_no_customer_may_have(self, make_app, acme, service_role):
+        app = make_app(AUTH_SSO="true", AUTH_SSO_PUBLIC_DOMAINS="hey.com,acme.example")
+        response = app.test_client().post("/admin/custom-providers", headers=service_role, json=acme.body())
+        assert_error(
+            response, 400, "validation_failed", details="domains: acme.example has mailboxes of everybody"
+        )
+
+    @cases("domains", [["globex.example"], ["acme.example", "GLOBEX.example"]])
+    def test_domain_of_another_provider(self, sso, acme, domains):
+        response = sso.change(acme, domains=domains)
+        assert_error(response, 400, "conflict", "Another provider has this domain")
+        assert sso.admin("GET", f"/{acme.identifier}").json["domains"] == ["acme.example"]
+
+    def test_identifier_of_another_provider(self, sso, acme):
+        response = sso.admin("POST", **acme.body(domains=[]))
+        assert_error(response, 400, "conflict", "Another provider has this identifier")
+
+    def test_discovery_document_of_another_issuer_or_without_keys(self, sso, acme, globex, refused):
+        acme.provider.metadata = {"issuer": globex.provider.url}
+        assert refused() == "issuer: the discovery document is another issuer's"
+        acme.provider.metadata = {"issuer": acme.provider.url + "/{tenantid}"}
+        assert refused() == "issuer: the discovery document is another issuer's"
+        acme.provider.metadata = {"token_endpoint": None}
+        assert refused() == "issuer: the discovery document has no token_endpoint"
+        acme.provider.metadata, acme.provider.published = {}, []
+        assert refused() == "issuer: the issuer publishes no usable key"
+        acme.provider.instead["/.well-known/openid-configuration"] = Answer(
+            302, headers={"Location": globex.provider.url}
+        )
+        assert "no document at" in refused()
+
+    def test_issuer_in_a_private_network_unless_a_setting_allows_it(self, make_app, acme, service_role):
+        app = make_app(AUTH_SSO="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
+        response = app.test_client().post("/admin/custom-providers", headers=service_role, json=acme.body())
+        assert_error(response, 400, "validation_failed", details=ANYTHING)
+        assert acme.provider.asked == []
+
+    @cases("path", ["jwks_uri", "token_endpoint"])
+    def test_metadata_service_of_a_cloud(self, sso, acme, path):
+        acme.be("1", "x@acme.example")
+        acme.provider.metadata = {path: "http://169.254.169.254/latest"}
+        sso.change(acme, discovery_url=f"{acme.provider.url}/.well-known/openid-configuration")
+        assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
+
+    def test_other_issuer_while_it_has_users(self, sso, acme, globex):
+        acme.be("1", "alice@acme.example")
+        assert sso.change(acme, issuer=globex.provider.url).status_code == 200
+        assert sso.change(acme, issuer=acme.provider.url).status_code == 200
+        sso.signed_in(acme.identifier)
+        details = "issuer: can't change while users sign in with this provider; add another one"
+        assert_error(sso.change(acme, issuer=globex.provider.url), 400, "validation_failed", details=details)
+
+    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
+        monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)
+        sso.change(acme, name="Google")
+        acme.be("1", "alice@acme.example", email_verified=True)
+        assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
+        acme.be("1", "alice@acme.example", email_verified=True, hd="globex.example")
+        assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
+        acme.be("1", "alice@acme.example", email_verified=True, hd="acme.example")
+        assert sso.signed_in(acme.identifier).claims["email"] == "alice@acme.example"
+
+
+class TestCommand:
+    def test_provider_is_managed(self, sso, acme, tmp_path):
+        sso.delete(acme)
+        secret = tmp_path / "secret"
+        secret.write_text(f"{acme.provider.client_secret}\n")
+        options = ["--issuer", acme.provider.url, "--client-id", acme.provider.client_id]
+        options += ["--secret-file", str(secret), "--domain", "acme.example"]
+        added = run_command(sso.app, "providers", "add", "acme-idp", *options)
+        assert added.exit_code == 0, added.output
+        assert "identifier:   custom:acme-idp" in added.output
+        acme.be("1", "alice@acme.example")
+        sso.signed_in(acme.identifier)
+        listed = run_command(sso.app, "providers", "list")
+        assert "custom:acme-idp  enabled  acme.example  1 users" in listed.output
+        disabled = run_command(sso.app, "providers", "change", "acme-idp", "--disable", "--yes")
+        assert "state:        disabled" in disabled.output
+        assert "client_secret" not in run_command(sso.app, "providers", "show", "acme-idp", "--json").output
+        deleted = run_command(sso.app, "providers", "delete", "acme-idp", "--yes")
+        assert (deleted.exit_code, deleted.output) == (0, "custom:acme-idp is deleted.\n")
