@@ -119,3 +119,28 @@ SELECT count(*) AS total
   FROM identities AS i
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE p.id = :id;
+
+-- name: end_users_of_disabled_providers(batch integer)
+-- Run when a provider is disabled, and by the janitor for what an interruption has left.
+WITH batch AS MATERIALIZED (
+  SELECT i.user_id
+    FROM identity_providers AS p
+    JOIN identities AS i ON i.provider = provider_name(p)
+   WHERE NOT p.enabled AND has_access(i.user_id)
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
+     FOR UPDATE OF u
+)
+SELECT end_access(locked.id, NULL, 'provider_disabled'), void_tokens(locked.id) FROM locked;
+
+-- name: select_closed_entrance(user_id uuid) -> row?
+-- The provider to which the sign-in page leads the address of a user whom it may not sign in.
+SELECT p.identifier
+  FROM users AS u
+  JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
+  JOIN identity_providers AS p ON p.id = d.provider_id
+ WHERE u.id = :user_id AND p.enabled AND u.email_proved
+   AND NOT EXISTS (SELECT FROM identity_provider_adoptions AS a
+                    WHERE a.user_id = u.id AND a.provider_id = p.id)
+   AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p));

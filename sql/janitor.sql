@@ -188,17 +188,3 @@ DELETE FROM users AS u
           LIMIT :batch FOR UPDATE OF unused SKIP LOCKED
        ))
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');
-
--- name: end_users_of_disabled_providers(batch integer)
--- Run at once when a provider is disabled; here for what an interruption has left.
-WITH batch AS MATERIALIZED (
-  SELECT i.user_id
-    FROM identity_providers AS p
-    JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT p.enabled AND has_access(i.user_id)
-   LIMIT :batch
-), locked AS MATERIALIZED (
-  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
-     FOR UPDATE OF u
-)
-SELECT end_access(locked.id, NULL, 'provider_disabled'), void_tokens(locked.id) FROM locked;

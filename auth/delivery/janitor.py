@@ -22,7 +22,6 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_expired_api_keys,
     queries.delete_expired_factor_challenges,
     queries.delete_unverified_factors,
-    queries.end_users_of_disabled_providers,
     queries.delete_old_sessions,
     queries.delete_expired_sessions,
     queries.finish_stale_events,
@@ -36,14 +35,16 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, remove expired rows and secrets, count
-    active users.
+    """Expire messages, encrypt secrets with the newest key, end what disabled providers have opened, remove
+    expired rows and secrets, count active users.
 
     Raises `psycopg2.Error`.
     """
     queries.expire_messages(db)
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
+    # What an interruption has left.
+    clean(db, [queries.end_users_of_disabled_providers])
     clean(db)
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from auth.delivery import janitor
 from tests.conftest import register
 from tests.support import factors
 from tests.support.answers import assert_error
@@ -278,6 +279,14 @@ class TestEnds:
         )
         assert database.count("api_keys") == 0
 
+    def test_janitor_ends_what_an_interruption_has_left(self, sso, acme, alice, database):
+        acme.be("1", ALICE)
+        session, other = sso.signed_in(acme.identifier), alice.sign_in(client=sso.client)
+        database.run("UPDATE identity_providers SET enabled = false")
+        janitor.keep_house(sso.parts.db, sso.parts.sealer)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert other.get("/user").status_code == 200
+
     def test_disabled_provider_signs_in_nobody_until_it_is_enabled(self, sso, acme):
         acme.be("1", ALICE)
         user = sso.signed_in(acme.identifier).get("/user").json["id"]
@@ -322,6 +331,18 @@ class TestAdoption:
         # Once: another subject with this address is another person.
         acme.be("2", ALICE)
         assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
+
+    def test_explain_says_whether_the_provider_signs_the_user_in(self, sso, acme, person):
+        said = run_command(sso.app, "explain", ALICE).output
+        assert "leads to custom:acme-idp, which does not sign in this user" in said
+        assert f"Run: latchkey providers adopt custom:acme-idp {ALICE}" in said
+        acme.be("1", "bob@acme.example")
+        sso.signed_in(acme.identifier)
+        said = run_command(sso.app, "explain", "bob@acme.example").output
+        assert "acme-idp" not in said.partition("What to do")[0]
+        sso.change(acme, enabled=False)
+        said = run_command(sso.app, "explain", "bob@acme.example").output
+        assert "the customer's provider custom:acme-idp is disabled" in said
 
     def test_move_to_one_provider_opens_the_user_to_no_other(self, sso, acme, globex, person):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)

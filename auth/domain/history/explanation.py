@@ -65,9 +65,10 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     """Explain a row of `select_summary`."""
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
-    ways = [] if user.banned_until else list(_ways(settings, user))
+    by_customer, of_customer = _customers(settings, db, user)
+    ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
     locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
-    obstacles = [*_obstacles(settings, user), *_locks(limits, ways), *_unsent(db, user)]
+    obstacles = [*_obstacles(settings, user), *of_customer, *_locks(limits, ways), *_unsent(db, user)]
     obstacles += _refused_by_hook(settings, db, user)
     ways = [way for way in ways if _is_open(way, locked)]
     claims = _claims(settings, db, user.id)
@@ -104,6 +105,30 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
             yield names.provider(name, settings.providers) or name
     if user.has_passkey and settings.passkeys_enabled:
         yield _PASSKEY
+
+
+def _customers(settings: Settings, db: Database, user: Any) -> tuple[list[str], list[Obstacle]]:
+    """Return the ways by the providers of customers, and the obstacles to them."""
+    ways, obstacles = [], []
+    domain = (user.email or "").rpartition("@")[2]
+    own = [name for name in user.providers if name.startswith(names.PREFIX)]
+    for name in own:
+        id = name.removeprefix(names.PREFIX)
+        if known := queries.select_identity_provider(db, identifier="", id=id):
+            problem = (
+                (not settings.sso and "is off (AUTH_SSO)")
+                or (not known.enabled and "is disabled")
+                or (domain not in known.domains and "does not sign in addresses of this domain")
+            )
+            if problem:
+                advice = f"Change it: latchkey providers show {known.identifier}"
+                obstacles.append(Obstacle(f"the customer's provider {known.identifier} {problem}", advice))
+            else:
+                ways.append(f"the customer's provider {known.identifier}")
+    if settings.sso and (entrance := queries.select_closed_entrance(db, user_id=user.id)):
+        text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
+        obstacles.append(Obstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}"))
+    return ways, obstacles
 
 
 def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
