@@ -143,8 +143,10 @@ CREATE TABLE oauth_clients (
   ),
   CONSTRAINT oauth_clients_grant_types_check CHECK (
     cardinality(grant_types) > 0
-    AND grant_types <@ ARRAY['authorization_code', 'refresh_token', 'client_credentials']
+    AND grant_types <@ ARRAY['authorization_code', 'refresh_token', 'client_credentials',
+                             'urn:ietf:params:oauth:grant-type:device_code']
     AND NOT ('client_credentials' = ANY (grant_types) AND secret_hash IS NULL)
+    AND NOT ('urn:ietf:params:oauth:grant-type:device_code' = ANY (grant_types) AND is_dynamic)
   ),
   CONSTRAINT oauth_clients_require_pkce_check CHECK (
     require_pkce OR secret_hash IS NOT NULL AND NOT is_dynamic
@@ -377,12 +379,14 @@ CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
 -- Authorization requests of applications, each bound to its browser by the hash of a cookie. The user's
 -- session `session_id` approves, and the secret of `approval_hash` leads on to the code. A used code is kept
 -- until `expires_at`: when it is used again, the session that it opened ends.
+-- A device's request (RFC 8628) has neither a browser nor an `id_hash`: its code is the device's from the
+-- beginning, and `session_id` is the session whose user typed the code of `user_code_mac` first.
 CREATE TABLE oauth_requests (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-  id_hash         bytea NOT NULL CONSTRAINT oauth_requests_id_hash_key UNIQUE,
+  id_hash         bytea CONSTRAINT oauth_requests_id_hash_key UNIQUE,
   client_id       uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
-  browser_hash    bytea NOT NULL,
-  redirect_uri    text NOT NULL,
+  browser_hash    bytea,
+  redirect_uri    text,
   state           text,
   scopes          text[] NOT NULL,
   resource        text,
@@ -398,7 +402,19 @@ CREATE TABLE oauth_requests (
   approval_hash   bytea,
   code_hash       bytea CONSTRAINT oauth_requests_code_hash_key UNIQUE,
   code_expires_at timestamptz,
-  opened_session_id uuid
+  opened_session_id uuid,
+  user_code_mac   bytea CONSTRAINT oauth_requests_user_code_mac_key UNIQUE,
+  ip              inet,
+  user_agent      text,
+  poll_interval   integer,
+  polled_at       timestamptz,
+  decision        text,
+  CONSTRAINT oauth_requests_way_check CHECK (
+    CASE WHEN user_code_mac IS NULL
+         THEN id_hash IS NOT NULL AND browser_hash IS NOT NULL AND redirect_uri IS NOT NULL
+         ELSE id_hash IS NULL AND code_hash IS NOT NULL AND poll_interval IS NOT NULL END
+  ),
+  CONSTRAINT oauth_requests_decision_check CHECK (decision IN ('approved', 'denied'))
 );
 CREATE INDEX oauth_requests_client_id ON oauth_requests (client_id);
 CREATE INDEX oauth_requests_user_id ON oauth_requests (user_id) WHERE user_id IS NOT NULL;

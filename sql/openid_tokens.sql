@@ -1,6 +1,7 @@
 -- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
 --   -> row? (token_lifetime?, refusal?)
-SELECT c.id, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime, c.introspects_sessions,
+SELECT c.id, c.name, c.is_dynamic, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime,
+       c.introspects_sessions,
        client_refusal(c, :auth_method, :secret_hash) AS refusal,
        floor(extract(epoch FROM now()))::bigint AS issued_at
   FROM oauth_clients AS c
@@ -16,13 +17,14 @@ SELECT u.id
  WHERE r.code_hash = :code_hash
    FOR UPDATE OF u;
 
--- name: select_oauth_code(code_hash bytea, client_id uuid, refresh_token_lifetime integer,
---                         session_timebox integer, mfa_required text)
---   -> row? (resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
+-- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean,
+--                         refresh_token_lifetime integer, session_timebox integer, mfa_required text)
+--   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
 -- Run it with the owner locked, so that a second use sees the session of the first. A code gives what the
 -- session that approved it gives now: nothing once that has ended, or the grant is gone.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
-       (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE AS is_current,
+       (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE
+       AND coalesce(r.decision = 'approved', NOT :is_of_device) AS is_current,
        may_use(u, c) AS may_use,
        client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state
   FROM oauth_requests AS r
@@ -31,6 +33,7 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_ses
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
   LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id
  WHERE r.code_hash = :code_hash AND r.client_id = :client_id
+   AND (r.user_code_mac IS NOT NULL) = :is_of_device
    FOR UPDATE OF r;
 
 -- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb,

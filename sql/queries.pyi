@@ -1301,6 +1301,67 @@ class DeleteClient(NamedTuple):
 
 def delete_client(on: Runner, /, *, id: str | None) -> DeleteClient | None: ...
 
+def insert_device_request(on: Runner, /, *, client_id: str | None, code_hash: bytes | memoryview | None, user_code_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, resource: str | None, ip: str | None, user_agent: str | None, poll_interval: int | None, code_lifetime: int | None) -> int: ...
+
+class PollDeviceRequest(NamedTuple):
+    user_id: str | None
+    state: str
+
+def poll_device_request(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, slowing: int | None) -> PollDeviceRequest | None: ...
+
+class EnterUserCode(NamedTuple):
+    refused_for: float | None
+    tries: int
+    request_id: str | None
+
+def enter_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None, user_id: str | None, session_id: str | None, network: str | None, failures: Sequence[int | None] | None) -> EnterUserCode: ...
+
+class LockClientOfDevice(NamedTuple):
+    id: str
+    name: str
+    uri: str
+    logo_uri: str
+    secret_hash: memoryview | None
+    token_endpoint_auth_method: str
+    is_dynamic: bool
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    require_pkce: bool
+    skip_consent: bool
+    introspects_sessions: bool
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    backchannel_logout_uri: str
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
+    accepts_either_method: bool
+    policy_uri: str
+    tos_uri: str
+    metadata_url: str | None
+    fetched_until: datetime | None
+    is_blocked: bool
+    created_at: datetime
+    updated_at: datetime
+
+def lock_client_of_device(on: Runner, /, *, id: str | None) -> LockClientOfDevice | None: ...
+
+class LockDeviceRequest(NamedTuple):
+    id: str
+    scopes: list[str]
+    resource: str | None
+    ip: str | None
+    user_agent: str | None
+    asked_at: str
+    may_use: bool
+
+def lock_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> LockDeviceRequest | None: ...
+
+def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None) -> int: ...
+
 class WriteGrant(NamedTuple):
     is_first: bool
 
@@ -1415,6 +1476,8 @@ def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
 
 class AuthenticateClient(NamedTuple):
     id: str
+    name: str
+    is_dynamic: bool
     grant_types: list[str]
     scopes: list[str]
     resources: list[str]
@@ -1438,7 +1501,7 @@ def lock_owner_of_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | N
 
 class SelectOauthCode(NamedTuple):
     id: str
-    redirect_uri: str
+    redirect_uri: str | None
     resource: str | None
     nonce: str | None
     code_challenge: str | None
@@ -1448,7 +1511,7 @@ class SelectOauthCode(NamedTuple):
     may_use: bool
     state: str
 
-def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
+def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, is_of_device: bool | None) -> SelectOauthCode | None: ...
 
 class OpenClientSession(NamedTuple):
     session_id: str

@@ -311,10 +311,10 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
         },
         r"\bk\.expires_at (>|<=) now\(\)": {"end_of_key"},
         r"\baal\)? < 'aal2'": {"lacks_step", "lacks_level"},
-        # The last three refuse a code and a consent, and look for what has yet to end.
+        # The others refuse a code and a consent, and look for what has yet to end.
         r"\bmay_use\(": {
             *("may_use", "client_state", "end_lost_access"),
-            *("select_oauth_code", "lock_oauth_request", "has_lost_access"),
+            *("select_oauth_code", "lock_oauth_request", "lock_device_request", "has_lost_access"),
         },
         # What makes a refresh token good. A refresh stores what `refreshed` returns.
         r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal"},
@@ -334,6 +334,7 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
             "record_factor_verdict",
             "record_api_key_verdict",
             "use_code",
+            "enter_user_code",
         },
         r"\bis_known_network\(": {"is_known_network", "limits_of"},
         r"\bLIMIT 10\b": {"is_known_network"},

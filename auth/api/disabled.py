@@ -69,6 +69,13 @@ def refuse_client() -> NoReturn:
     raise ApiError("feature_disabled")
 
 
+@openid.route("/oauth/device_authorization", methods=_METHODS)
+@accepts_forms
+@_guarded
+def refuse_device() -> NoReturn:
+    raise ApiError("feature_disabled")
+
+
 @openid.route("/oauth/revoke", methods=_METHODS)
 @any_origin
 @accepts_forms

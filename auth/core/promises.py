@@ -18,13 +18,16 @@ AUTHORIZATION_CODE_LIFETIME = 5 * MINUTE
 FLOW_LIFETIME = 10 * MINUTE
 # Of an application's authorization request, whose user may sign in by a link.
 REQUEST_LIFETIME = LINK_LIFETIME
+# Of the codes of a device, and between two of its requests. Each that comes earlier adds as much.
+DEVICE_CODE_LIFETIME = 10 * MINUTE
+DEVICE_INTERVAL = 5
 ID_TOKEN_LIFETIME = HOUR
 LOGOUT_TOKEN_LIFETIME = 2 * MINUTE
 
 # Tries of a network for a mailed code, and of a session for a challenge.
 TRIES = 5
 # Wrong codes of a network a day, and of all networks that are not known together.
-WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
+WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10, "device": 20}
 RECOVERY_CODES = 10
 # Of a session, for each purpose and factor.
 MOST_CHALLENGES = 5

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def init_lists(lists: "Lists", settings: Settings) -> None:
     from auth.openid import consent
     from auth.openid.api import introspection, metadata
+    from auth.openid.devices import entry
     from auth.openid.pages import account, console, logout
     from auth.openid.pages import consent as consent_page
 
@@ -23,10 +24,11 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     lists.introspecting_clients.append(introspection.read_request)
     lists.tokens.append(introspection.claims_now)
     lists.next_pages.append((r"oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}", "{}"))
+    lists.next_pages.append((entry.PATHS, "{}"))
     if settings.oauth_client_documents:
         lists.next_pages.append((r"oauth/authorize\?[!-~]+", "{}"))
     lists.waiting.append(consent.behind)
-    lists.pages.extend((consent_page.blueprint, logout.blueprint))
+    lists.pages.extend((consent_page.blueprint, logout.blueprint, entry.blueprint))
     lists.sections.append(console.blueprint)
     lists.navigation.append((30, "console/applications", "Applications"))
     lists.tabs["applications"] = account.shown_grants

@@ -58,7 +58,7 @@ def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
     problem = f"{name}: must be one that the client has registered"
     # The query may contain a secret.
     sent = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
-    remedy = _update(client, f"{option} URI, which replaces all: repeat it for each")
+    remedy = update_of(client, f"{option} URI, which replaces all: repeat it for each")
     log_refusal(client.id, problem, remedy, **{name: sent})
     return problem
 
@@ -95,14 +95,14 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     if sent.get("response_mode", "query") != "query":
         raise OAuthError("invalid_request", "response_mode must be query")
     if "authorization_code" not in client.grant_types:
-        remedy = _update(client, "--grant authorization_code --grant refresh_token")
+        remedy = update_of(client, "--grant authorization_code --grant refresh_token")
         description = "the client is not registered for authorization_code"
         raise OAuthError("unauthorized_client", description, remedy=remedy)
     return {
         **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
         "code_challenge": _challenge(client, sent),
-        "scopes": _scopes(client, sent),
-        "resource": _resource(client, sent.get("resource")),
+        "scopes": scopes_asked(client, sent),
+        "resource": resource_asked(client, sent.get("resource")),
         "prompts": _prompts(sent),
         "max_age": _max_age(sent.get("max_age")),
         "hinted_id": _hinted(client, sent.get("id_token_hint")),
@@ -132,16 +132,18 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
 
-def _update(client: Any, options: str) -> str:
+def update_of(client: Any, options: str) -> str:
+    """Return the command that changes a client, for the log."""
     return f"latchkey clients update {client.id} {options}"
 
 
-def _scopes(client: Any, sent: dict[str, str]) -> list[str]:
+def scopes_asked(client: Any, sent: dict[str, str]) -> list[str]:
+    """Return the known scopes that a request asks for. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
     known = [scope for scope in allowed if scope in asked]
     if not known:
-        remedy = _update(client, "--scope SCOPE, which replaces all: repeat it for each")
+        remedy = update_of(client, "--scope SCOPE, which replaces all: repeat it for each")
         description = f"scope must include one of {' '.join(allowed)}".rstrip()
         if not allowed:
             description = "none of the client's scopes is about a user"
@@ -159,7 +161,7 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
     if challenge is None:
         remedy = "turn on PKCE with S256 in the application"
         if client.secret_hash and not client.is_dynamic:
-            remedy += f", or: {_update(client, '--no-pkce')}"
+            remedy += f", or: {update_of(client, '--no-pkce')}"
         raise OAuthError("invalid_request", "code_challenge is required (RFC 7636)", remedy=remedy)
     if (method or "plain").upper() != "S256":
         remedy = "set code_challenge_method to S256 in the application"
@@ -169,13 +171,14 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
     return challenge
 
 
-def _resource(client: Any, resource: str | None) -> str | None:
+def resource_asked(client: Any, resource: str | None) -> str | None:
+    """Return the resource that a request asks for. Raises `OAuthError` if the client may not."""
     if resource is None:
         return None
     audience.of_token(resource)
     # The page names what a client that registered itself asks for; others may be trusted unasked.
     if resource not in client.resources and not client.is_dynamic:
-        remedy = _update(client, "--resource URI, which replaces all: repeat it for each")
+        remedy = update_of(client, "--resource URI, which replaces all: repeat it for each")
         raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)
     return resource
 

@@ -22,7 +22,8 @@ from auth.web.schemas import AdminInput
 from sql import Transaction, queries
 
 T = TypeVar("T")
-GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials")
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE)
 PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
@@ -263,13 +264,18 @@ def check_members(client: Mapping[str, Any]) -> None:
             client["id_token_signed_response_alg"] not in latchkey.client_tokens.id_token_algorithms()
         ),
     }
+    if client["is_dynamic"] and DEVICE_CODE in client["grant_types"]:
+        problem = f"grant_types: {DEVICE_CODE} is for clients that an administrator created"
+        raise _refusal(problem, "grant_types", "device_grant")
     for problem, is_there in problems.items():
         if is_there:
             raise _refusal(problem, problem.partition(":")[0])
 
 
 def _check_uris(client: Mapping[str, Any]) -> None:
-    if not client["redirect_uris"] and client["grant_types"] != ["client_credentials"]:
+    grants = {*client["grant_types"]}
+    has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
+    if has_browser and not client["redirect_uris"]:
         raise _refusal("redirect_uris is required", "redirect_uris")
     schemes = latchkey.settings.oauth_redirect_schemes if client["is_dynamic"] else None
     check_redirect = partial(uris.check_redirect, schemes=schemes)

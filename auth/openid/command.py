@@ -11,7 +11,6 @@ from auth.openid import clients
 
 _PER_PAGE = 100
 
-
 # Those that `create --for` knows: what the redirect URI ends with, and whether they send a code challenge.
 APPLICATIONS = {
     "gitea": ("/callback", False),
@@ -114,6 +113,7 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("name")
 @click.argument("redirect_uris", nargs=-1, metavar="[REDIRECT_URI]...")
 @click.option("--public", is_flag=True, help="Create a client without a secret, for a browser or a device.")
+@click.option("--device", is_flag=True, help="Create a client for a device whose user types a code.")
 @_member_options
 @click.option(
     "--for",
@@ -126,6 +126,7 @@ def create(
     name: str,
     redirect_uris: tuple[str, ...],
     public: bool,
+    device: bool,
     product: str | None,
     as_json: bool,
     **members: Any,
@@ -140,7 +141,10 @@ def create(
     callback, has_pkce = APPLICATIONS[product] if product else ("", True)
     if not all(uri.endswith(callback) for uri in redirect_uris):
         raise click.UsageError(f"The REDIRECT_URI of {product} must end with {callback}.")
-    own = {} if has_pkce else {"require_pkce": False}
+    own: dict[str, Any] = {} if has_pkce else {"require_pkce": False}
+    if device:
+        with_browser = ["authorization_code"] if redirect_uris else []
+        own["grant_types"] = [*with_browser, "refresh_token", clients.DEVICE_CODE]
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **own, **_body(members)}
     body |= {"client_type": "public"} if public else {}
     with acting() as parts:
@@ -285,6 +289,7 @@ def _endpoints(settings: Settings) -> dict[str, str]:
         "token_endpoint": f"{base}/token",
         "userinfo_endpoint": f"{base}/userinfo",
         "end_session_endpoint": f"{base}/logout",
+        "device_authorization_endpoint": f"{base}/device_authorization",
     }
 
 

@@ -20,23 +20,31 @@ from auth.web.context import latchkey
 from sql import queries
 
 log = structlog.get_logger()
-_UNKNOWN_CODE = "Invalid authorization code"
+UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
 
 
 def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
     client = authenticate(credentials)
-    _require(client, "authorization_code")
-    code_hash = one_time.hash_token(_member(body, "code"))
+    require(client, "authorization_code")
+    return spend(member(body, "code"), client, body)
+
+
+def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False) -> dict[str, Any]:
+    """Open a session for a code of the client, or of the device where it runs, and return its tokens."""
+    code_hash = one_time.hash_token(code)
     # Load the keys first: if the database fails, the code is still good.
     latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
         owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
-        request = queries.select_oauth_code(tx, code_hash=code_hash, client_id=client.id)
+        found = {"client_id": client.id, "is_of_device": is_of_device}
+        request = queries.select_oauth_code(tx, code_hash=code_hash, **found)
         if owner is None or request is None:
-            raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-        _check_request(request, client, body)
+            raise OAuthError("invalid_grant", UNKNOWN_CODE)
+        _check_resource(request, body)
+        if not is_of_device:
+            _check_browser(request, client, body)
         if request.opened_session_id is None:
             _check_user(request)
             opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
@@ -48,14 +56,14 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
             details = {"session_id": request.opened_session_id, "client_id": client.id}
             audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
     if row is None:
-        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
     return _session_tokens(row, row.scopes, request.nonce)
 
 
 def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     """Rotate the refresh token of the client's own session."""
     try:
-        sent = latchkey.client_refresh_tokens.read(_member(body, "refresh_token"))
+        sent = latchkey.client_refresh_tokens.read(member(body, "refresh_token"))
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
@@ -76,7 +84,7 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
 def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(credentials)
-    _require(client, "client_credentials")
+    require(client, "client_credentials")
     asked = _scopes(body)
     scopes = client.scopes if asked is None else asked
     if not set(scopes) <= set(client.scopes):
@@ -124,16 +132,19 @@ def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token
     return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, algorithm=algorithm)
 
 
-def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
-    """Refuse what the authorization request does not allow."""
+def _check_resource(request: Any, body: dict[str, Any]) -> None:
+    if body.get("resource") not in (None, request.resource):
+        raise OAuthError("invalid_target", "resource: must be that of the authorization request")
+    audience.of_token(request.resource)
+
+
+def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
+    """Refuse what the authorization request of a browser does not allow."""
     redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
     if redirect_uri is None and not (client.require_pkce and challenge):
         raise OAuthError("invalid_request", "redirect_uri: is required")
     if redirect_uri not in (None, request.redirect_uri):
         raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
-    if body.get("resource") not in (None, request.resource):
-        raise OAuthError("invalid_target", "resource: must be that of the authorization request")
-    audience.of_token(request.resource)
     verifier = body.get("code_verifier")
     if challenge is None:
         # Otherwise a thief could inject a code that was requested without a challenge (RFC 9700, 4.8.2).
@@ -147,23 +158,24 @@ def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
 
 def _check_user(request: Any) -> None:
     if not request.is_current:
-        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
     if request.state == "user_banned":
         raise OAuthError("access_denied", "This user is banned")
     if not request.may_use:
         raise OAuthError("access_denied", "This user may not sign in to the application")
     if request.state != "live":
-        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
 
 
-def _require(client: Any, grant_type: str) -> None:
+def require(client: Any, grant_type: str) -> None:
+    """Raises `OAuthError` unless the client may use the grant."""
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
 
 
 def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> NoReturn:
     check(credentials, row)
-    _require(row, "refresh_token")
+    require(row, "refresh_token")
     if row.state == "refresh_token_already_used":
         ended = {"session_id": sent.session_id, "client_id": credentials.client_id}
         queries.end_reused_session(latchkey.db, **ended)
@@ -182,7 +194,8 @@ def _scopes(body: dict[str, Any]) -> list[str] | None:
     return list(dict.fromkeys(filter(None, body["scope"].split(" ")))) if "scope" in body else None
 
 
-def _member(body: dict[str, Any], name: str) -> str:
+def member(body: dict[str, Any], name: str) -> str:
+    """Return a member of a body. Raises `OAuthError` without it."""
     if name not in body:
         raise OAuthError("invalid_request", f"{name}: is required")
     return str(body[name])

@@ -14,7 +14,12 @@ _BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_s
 
 
 class OAuthError(Exception):
-    """An error by its name in the RFCs. `members` are added to the body; `remedy` is for the log alone."""
+    """An error by its name in the RFCs. `members` are added to the body; `remedy` is for the log alone.
+
+    `reason` is the error_code of the audit log, if that has one.
+    """
+
+    reason: str | None = None
 
     def __init__(
         self,
@@ -64,7 +69,7 @@ def _as_oauth_error(error: ApiError) -> OAuthError:
 
 
 def answer(error: OAuthError) -> Response:
-    g.refused_because = error.error
+    g.refused_because = error.reason or error.error
     body = {"error": error.error, "error_description": error.description, **error.members}
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)

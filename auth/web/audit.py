@@ -34,7 +34,7 @@ _REASONS = {
 _REASONS_OF = {
     "admin_refused": ("bad_jwt",),
     "refresh_refused": ("over_request_rate_limit",),
-    "application_refused": ("oauth_client_not_found", "validation_failed"),
+    "application_refused": ("oauth_client_not_found", "validation_failed", "oauth_consent_not_found"),
 }
 
 

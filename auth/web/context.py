@@ -21,7 +21,7 @@ from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
 from auth.core.tokens.client_tokens import ClientTokens
 from auth.core.tokens.derived_keys import Sealer
-from auth.core.tokens.one_time import Codes, RecoveryCodes
+from auth.core.tokens.one_time import Codes, RecoveryCodes, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.web.health import HealthCheck
@@ -104,6 +104,7 @@ class Latchkey:
     sealer: Sealer
     codes: Codes
     recovery_codes: RecoveryCodes
+    user_codes: UserCodes
     api_keys: ApiKeys
     service_role_keys: ServiceRoleKeys
     redirects: AllowList
@@ -131,6 +132,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,
+        user_codes=key_ring.user_codes,
         api_keys=key_ring.api_keys,
         service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(

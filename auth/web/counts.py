@@ -16,6 +16,7 @@ KINDS = {
     "code": ("codes", "wrong codes"),
     "totp": ("factors", "wrong authenticator codes"),
     "recovery": ("factors", "wrong recovery codes"),
+    "device": ("devices", "wrong codes of devices"),
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
     "mail": ("messages", "emails"),
@@ -25,6 +26,7 @@ _USED_UP = {
     "passwords": "; further attempts are refused",
     "codes": "; further codes are refused, links still work",
     "factors": "; further codes are refused",
+    "devices": "; further ones are refused",
     "messages": "; no more are sent",
     "invitations": "; further ones are refused",
     "strangers": "; no more are sent to addresses that nobody has proved",
@@ -44,7 +46,7 @@ def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[d
         for count in counts
         if count["is_used_up"]
         or (count["count"] and count["address"] and count["what"] in ("passwords", "codes"))
-        or (count["count"] and count["what"] == "factors")
+        or (count["count"] and count["what"] in ("factors", "devices"))
     ]
 
 
@@ -76,7 +78,7 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, 
     # Beyond three quarters of the SMS, numbers that nobody has proved get none.
     is_used_up = row.count >= (max(1, amount * 3 // 4) if row.kind == "sms" else amount)
     count = min(row.count, amount)
-    is_of_factors = what == "factors"
+    is_of_factors = what in ("factors", "devices")
     is_of_user = row.kind == "user" or is_of_factors
     subject = "for any of the user's addresses" if is_of_user else f"for {row.subject}"
     text = f"{count} of {amount} {noun}" + (

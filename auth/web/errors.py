@@ -115,6 +115,7 @@ ERRORS = {
     "refresh.session_expired": (400, "Invalid Refresh Token: the session has expired"),
     "refresh.user_banned": (400, "Invalid Refresh Token: this user is banned"),
     "otp_expired": (403, "Token has expired or is invalid"),
+    "device.otp_expired": (403, "The code is wrong or has expired"),
     "flow_state_not_found": (404, "The authorization code is invalid, expired or already used"),
     "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
     "user_not_found": (404, "User not found"),

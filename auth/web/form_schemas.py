@@ -62,5 +62,7 @@ LinkingForm = Input.of(flow=fields.Text(required=True))
 VerifyForm = VerifyQuery.of(
     action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
 )
+UserCodeForm = Input.of(user_code=fields.Text(required=True))
+DeviceForm = Decision.of(request=fields.Text(required=True))
 ConsentForm = Decision.of(authorization_id=fields.Text(required=True))
 BanForm = Input.of(ban_duration=fields.BanDuration(required=True))

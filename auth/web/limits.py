@@ -43,13 +43,13 @@ ACTS = {
     "authorize": [
         "begin_at_provider", "return_from_provider", "begin_passkey_sign_in",
         "request_authorization", "request_authorization_silently", "read_authorization",
-        "decide_authorization", "continue_authorization",
+        "decide_authorization", "continue_authorization", "request_device_code", "decide_device",
     ],
     "recover": ["request_sign_in", "request_recovery", "request_confirmation", "request_proof"],
     "links": ["open_link", "open_linking", "set_preferences", "download_data"],
     "verify": [
         "verify", "exchange_code", "begin_linking", "challenge_factor", "verify_factor",
-        "verify_recovery_code", "skip_second_step", "open_challenge",
+        "verify_recovery_code", "skip_second_step", "open_challenge", "enter_user_code",
     ],
     "waiting": [
         "poll_link", "poll_address", "carry_address", "check_common",
@@ -62,7 +62,7 @@ ACTS = {
     ],
     "address_changes": ["change_address"],
     "client_registration": ["register_client", "fetch_client_document"],
-    "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token"],
+    "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token", "poll_device_code"],
     "api_keys": ["exchange_api_key"],
     "console": ["administer", "confirm_administration"],
     "captcha": ["make_challenge"],

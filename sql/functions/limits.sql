@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION verdict_kinds() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT ARRAY['login', 'account', 'user', 'nobody', 'try', 'code', 'totp', 'recovery', 'api_key']
+  SELECT ARRAY['login', 'account', 'user', 'nobody', 'try', 'code', 'totp', 'recovery', 'api_key', 'device']
 $$;
 
 -- Messages count for a recipient, a network's tenth of a total, or the total itself.

@@ -33,3 +33,35 @@ AS $$
       THEN c.token_endpoint_auth_method
   END
 $$;
+
+-- Whether a device's request waits for its code to be entered, or for the decision of the session where that
+-- was done first.
+CREATE OR REPLACE FUNCTION is_open_to(r oauth_requests, session uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT r.user_code_mac IS NOT NULL AND r.decision IS NULL AND r.code_expires_at > now()
+     AND coalesce(r.session_id = session, true)
+$$;
+
+-- Binds a device's request to the session whose user is the first to enter its code. `macs` are those of the
+-- code under each key.
+CREATE OR REPLACE FUNCTION enter_user_code(
+  macs bytea[], owner uuid, session uuid, here text, failures integer[]
+) RETURNS TABLE (refused_for double precision, tries bigint, request_id uuid)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+DECLARE
+  entered oauth_requests;
+BEGIN
+  SELECT r.* INTO entered FROM oauth_requests AS r WHERE r.user_code_mac = ANY (macs);
+  SELECT v.refused_for, v.count INTO refused_for, tries
+    FROM record_verdict(limits_of('device', 'device', owner::text, owner, here, failures), 1,
+                        coalesce(is_open_to(entered, session), false)) AS v;
+  PERFORM FROM users AS u WHERE u.id = owner FOR UPDATE;
+  UPDATE oauth_requests AS r
+     SET user_id = owner, session_id = session
+   WHERE r.id = entered.id AND refused_for IS NULL AND is_open_to(r, session)
+  RETURNING r.id INTO request_id;
+  RETURN NEXT;
+END
+$$;

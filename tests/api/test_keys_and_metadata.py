@@ -2,6 +2,7 @@
 
 import json
 
+from auth.openid.clients import DEVICE_CODE
 from tests.conftest import BASE_URL, secret
 from tests.core.tokens.test_access_tokens import private_jwk
 from tests.support.answers import assert_error, assert_ok
@@ -53,12 +54,14 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
         "revocation_endpoint": "/oauth/revoke",
         "introspection_endpoint": "/introspect",
         "end_session_endpoint": "/oauth/logout",
+        "device_authorization_endpoint": "/oauth/device_authorization",
     }
     assert metadata["issuer"] == "https://issuer.example"
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["acr_values_supported"] == ["aal1", "aal2"]
     assert metadata["id_token_signing_alg_values_supported"] == ["RS256", "ES256"]
-    assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
+    browserless = ["refresh_token", "client_credentials", DEVICE_CODE]
+    assert metadata["grant_types_supported"] == ["authorization_code", *browserless]
     assert metadata["authorization_response_iss_parameter_supported"] is True
     refused = ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported")
     assert [metadata[name] for name in refused] == [False] * 3
@@ -72,7 +75,14 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
             {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true"},
             {"registration_endpoint": f"{BASE_URL}/oauth/clients/register"},
         ),
-        ({"AUTH_PAGES": "false"}, {"end_session_endpoint": None}),
+        (
+            {"AUTH_PAGES": "false"},
+            {
+                "end_session_endpoint": None,
+                "device_authorization_endpoint": None,
+                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            },
+        ),
         ({"AUTH_JWT_SECRET": secret("jwt")}, {"id_token_signing_alg_values_supported": ["RS256"]}),
     ],
 )

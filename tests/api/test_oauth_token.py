@@ -354,7 +354,7 @@ class TestRequest:
             return client.post(PATH, data=form, headers=app_client.basic)
 
         assert_refused(ask(), "invalid_request", description="grant_type: is required")
-        for unsupported in ("password", "implicit", "urn:ietf:params:oauth:grant-type:device_code"):
+        for unsupported in ("password", "implicit", "urn:ietf:params:oauth:grant-type:jwt-bearer"):
             assert_refused(ask(grant_type=unsupported), "unsupported_grant_type")
         for name in ("authorization_code", "refresh_token"):
             assert_refused(ask(grant_type=name), "invalid_request")

@@ -10,10 +10,12 @@ from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.attack_model.actors import Environment
+from tests.attack_model.devices import SentCodes
 from tests.attack_model.invariants import INVARIANTS
 from tests.attack_model.model import EXAMPLES, Theft
 from tests.attack_model.sign_ups import QUOTA, SignUps
 from tests.attack_model.takeover import Takeover
+from tests.support.devices import make_television
 from tests.support.links import Outbox
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -51,6 +53,19 @@ def play_sign_ups(play_model) -> Callable[[int], None]:
     limits = dict.fromkeys(_REQUESTS, "1000 per minute")
     limits["AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT"] = f"{QUOTA} per hour"
     return play_model(SignUps, AUTH_RATE_LIMITS_ENABLED="true", **limits)
+
+
+@pytest.fixture
+def play_sent_codes(app, database, alice, bob) -> Callable[[int], None]:
+    """The same for a stranger and a victim with the code of a device."""
+    members = {"app": app, "rows": database, "victim": alice, "stranger": bob}
+    members["client"] = make_television(database)
+
+    def play(seed: int) -> None:
+        machine: Any = type(SentCodes.__name__, (SentCodes,), members)
+        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
+
+    return play
 
 
 @pytest.fixture

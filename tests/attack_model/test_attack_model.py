@@ -18,6 +18,11 @@ def test_stranger_who_signs_up_for_the_same_address_gains_nothing(play_sign_ups,
     play_sign_ups(seed)
 
 
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_stranger_who_sends_the_code_of_a_device_gets_in_by_the_victims_decision_alone(play_sent_codes, seed):
+    play_sent_codes(seed)
+
+
 # What is asserted apart, each with a seed of its own.
 APART = {"an operator's reset": 2, "the demanded level": 1, "the first factor": 2}
 TOGETHER = [name for name in INVARIANTS if name not in APART]

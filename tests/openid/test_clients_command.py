@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auth.openid.clients import DEVICE_CODE
 from auth.openid.command import APPLICATIONS
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
@@ -21,6 +22,7 @@ ENDPOINTS = {
     "token_endpoint": "http://localhost:8000/oauth/token",
     "userinfo_endpoint": "http://localhost:8000/oauth/userinfo",
     "end_session_endpoint": "http://localhost:8000/oauth/logout",
+    "device_authorization_endpoint": "http://localhost:8000/oauth/device_authorization",
 }
 OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
     (["--role", "admin", "--role", "sales"], {"allowed_roles": ["admin", "sales"]}),
@@ -83,6 +85,13 @@ class TestCreating:
 
     def test_json_is_the_client_with_the_endpoints(self, made):
         assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS
+
+    def test_client_of_a_device_has_its_grant_and_that_of_a_browser_only_with_redirects(self, run):
+        made = [
+            json.loads(run("create", "tv", *uris, "--public", "--device", "--json"))["grant_types"]
+            for uris in ([], ["com.example.tv:/callback"])
+        ]
+        assert made == [["refresh_token", DEVICE_CODE], ["authorization_code", "refresh_token", DEVICE_CODE]]
 
     def test_public_client_has_no_secret(self, run):
         public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))

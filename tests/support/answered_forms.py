@@ -28,7 +28,9 @@ ASKED_BY_THE_SCRIPT = {"/account/email/waiting/state", "/new-password/common", "
 # One view, for providers with a preset and for those of the tests.
 SAME = {"/callback": "/providers/<name>/callback"}
 # Programs send these forms, as OAuth says.
-OF_PROGRAMS = {"/introspect", "/oauth/revoke", "/oauth/token", "/oauth/userinfo"}
+OF_PROGRAMS = {
+    "/introspect", "/oauth/device_authorization", "/oauth/revoke", "/oauth/token", "/oauth/userinfo",
+}  # fmt: skip
 
 
 class Answer(NamedTuple):

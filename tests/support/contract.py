@@ -26,7 +26,7 @@ CONSOLE = "console"
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _PAGES = re.compile(
     r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|join|new-password.*|\.well-known/change-password"
-    r"|second-step.*|waiting.*|account.*|console.*|docs/.*|oauth/consent|oauth/logout.*)"
+    r"|second-step.*|waiting.*|account.*|console.*|docs/.*|oauth/consent|oauth/logout.*|device|device/consent)"
 )
 _seen: set[tuple[Any, ...]] = set()
 

@@ -7,6 +7,7 @@ from auth.openid.authorization_requests import SCOPES
 from tests.support import factors, passkeys, security_keys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
+from tests.support.devices import make_television
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, path
 from tests.support.openid import allow, authorize_path, insert_client, insert_public_client
@@ -464,6 +465,34 @@ def consenting(page_client: PageClient) -> None:
     page_client.press("oauth/consent", action="approve")
 
 
+def connecting(page_client: PageClient) -> None:
+    """A television asks three times, and is allowed, denied and refused."""
+    page_client.person()
+    television = make_television(page_client.rows)
+
+    def enter() -> None:
+        asked = {"client_id": television.id, "scope": "openid email"}
+        codes = page_client.client.post("/oauth/device_authorization", json=asked).json
+        page_client.visit(f"/device?user_code={codes['user_code']}")
+
+    enter()
+    page_client.press("sign-in", email=ALICE, password=PASSWORD)
+    page_client.shows("device", "Enter the code that your device shows.")
+    page_client.press("device", user_code="BCDF-GHJK")
+    page_client.shows("device, wrong code", "This code is wrong or has expired.")
+    enter()
+    page_client.press("device")
+    page_client.shows("device, consent", "Only continue if you started this on a device in front of you.")
+    page_client.press("device/consent", action="approve")
+    page_client.shows("device, allowed", "Your device is connected")
+    enter()
+    page_client.rows.run("UPDATE oauth_requests SET ip = '198.51.100.7'")
+    page_client.press("device")
+    page_client.shows("device, another network", "That isn’t the network you’re on.")
+    page_client.press("device/consent", action="deny")
+    page_client.shows("device, denied", "Nothing was allowed.")
+
+
 def logging_out(page_client: PageClient) -> None:
     page_client.person()
     page_client.sign_in()
@@ -511,6 +540,7 @@ TOUR = (
     second_step,
     skipped_step,
     consenting,
+    connecting,
     logging_out,
     others,
 )

@@ -12,7 +12,7 @@ from auth.core.settings import Settings, kept_secrets
 from auth.core.tokens import derived_keys
 from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
-from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts
+from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.core.tokens.signing_keys import all_keys
@@ -39,6 +39,7 @@ class KeyRing:
         self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")
         self.codes = Codes(settings.secret_key)
         self.recovery_codes = RecoveryCodes(settings.secret_key)
+        self.user_codes = UserCodes(settings.secret_key)
         self.sign_up_salts = SignUpSalts(settings.secret_key)
         self.api_keys = ApiKeys(settings.secret_key)
         self.sealer = derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
@@ -61,6 +62,7 @@ class KeyRing:
         self.client_refresh_tokens.use(settings.secret_key)
         self.codes.use(settings.secret_key)
         self.recovery_codes.use(settings.secret_key)
+        self.user_codes.use(settings.secret_key)
         self.sign_up_salts.use(settings.secret_key)
         self.api_keys.use(settings.secret_key)
         self.sealer.use(derived_keys.derive(settings.secret_key, derived_keys.SEALING))

@@ -10,6 +10,8 @@ from auth.core.tokens import derived_keys
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
+# Consonants, which form no words.
+USER_CODE_LETTERS, USER_CODE_LENGTH = "BCDFGHJKLMNPQRSTVWXZ", 8
 _RECOVERY_CODE = re.compile("[0-9a-hjkmnp-tv-z]{10}|[0-9a-hjkmnp-tv-z]{16}")
 
 # The purposes of links and codes that each `type` of a verification accepts. What follows depends on the
@@ -74,3 +76,10 @@ class RecoveryCodes(Codes):
 
     purpose = "recovery code"
     form = _RECOVERY_CODE
+
+
+class UserCodes(Codes):
+    """The same for the codes of devices, which belong to no address."""
+
+    purpose = "user code of a device"
+    form = re.compile(f"[{USER_CODE_LETTERS}]{{{USER_CODE_LENGTH}}}")

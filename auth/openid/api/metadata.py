@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.openid.authorization_requests import PROMPTS, SCOPES
-from auth.openid.clients import GRANT_TYPES
+from auth.openid.clients import DEVICE_CODE, GRANT_TYPES
 from auth.web.context import latchkey
 from auth.web.html.page import LANGUAGES
 
@@ -19,6 +19,7 @@ def of_provider() -> dict[str, Any]:
     base_url = settings.base_url
     by_secret = ["client_secret_basic", "client_secret_post"]
     registration = f"{base_url}/oauth/clients/register"
+    devices = f"{base_url}/oauth/device_authorization"
     return {
         "authorization_endpoint": f"{base_url}/oauth/authorize",
         "token_endpoint": f"{base_url}/oauth/token",
@@ -26,12 +27,13 @@ def of_provider() -> dict[str, Any]:
         "revocation_endpoint": f"{base_url}/oauth/revoke",
         "introspection_endpoint": f"{base_url}/introspect",
         **({"end_session_endpoint": f"{base_url}/oauth/logout"} if settings.pages else {}),
+        **({"device_authorization_endpoint": devices} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
         **({"client_id_metadata_document_supported": True} if settings.oauth_client_documents else {}),
         "scopes_supported": SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": GRANT_TYPES,
+        "grant_types_supported": [name for name in GRANT_TYPES if settings.pages or name != DEVICE_CODE],
         "subject_types_supported": ["public"],
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,

@@ -7,6 +7,8 @@ from flask.typing import ResponseReturnValue
 
 from auth.openid import claims, exchange, oauth_errors
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
+from auth.openid.clients import DEVICE_CODE
+from auth.openid.devices import device_codes
 from auth.openid.oauth_errors import OAuthError
 from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
@@ -24,6 +26,7 @@ oauth_errors.register(blueprint)
 class _TokenRequest(ClientInput):
     grant_type = fields.Text()
     code = fields.Text()
+    device_code = fields.Text()
     code_verifier = fields.CodeVerifier()
     redirect_uri = fields.Text()
     resource = fields.Text()
@@ -31,13 +34,14 @@ class _TokenRequest(ClientInput):
     scope = fields.Text()
 
 
+_DeviceRequest = ClientInput.of(scope=fields.Text(), resource=fields.Text())
 _Revocation = ClientInput.of(token=fields.LongText())
 
 
 @blueprint.post("/oauth/token")
 @any_origin
 @accepts_forms
-@counted("redeem_client_code", "refresh", "issue_to_client")
+@counted("redeem_client_code", "refresh", "issue_to_client", "poll_device_code")
 @guard.client
 def oauth_token() -> ResponseReturnValue:
     """Issue tokens to a client (RFC 6749, section 3.2)."""
@@ -47,6 +51,15 @@ def oauth_token() -> ResponseReturnValue:
     if body["grant_type"] not in GRANTS:
         raise OAuthError("unsupported_grant_type", f"grant_type: must be one of {', '.join(GRANTS)}")
     return answered_by(GRANTS[body["grant_type"]], body)
+
+
+@blueprint.post("/oauth/device_authorization")
+@limited("request_device_code")
+@accepts_forms
+@guard.client
+def authorize_device() -> Response:
+    """Give a device the code that its user types on another one (RFC 8628, section 3.1)."""
+    return _answer(device_codes.begin, read_body(_DeviceRequest()))
 
 
 @blueprint.get("/oauth/userinfo")
@@ -111,6 +124,13 @@ def _issue_to_client(body: dict[str, Any]) -> Response:
     return _answer(exchange.issue_to_client, body)
 
 
+@any_origin
+@limited("poll_device_code")
+@audited("application_refused", sign_in="oauth_client")
+def _poll(body: dict[str, Any]) -> Response:
+    return _answer(device_codes.redeem, body)
+
+
 def _answer(
     exchanged: Callable[[dict[str, Any], Credentials], dict[str, Any]], body: dict[str, Any]
 ) -> Response:
@@ -123,4 +143,5 @@ GRANTS: Mapping[str, Callable[[dict[str, Any]], ResponseReturnValue]] = {
     "authorization_code": _redeem,
     "refresh_token": _refresh,
     "client_credentials": _issue_to_client,
+    DEVICE_CODE: _poll,
 }

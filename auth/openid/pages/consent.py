@@ -17,7 +17,6 @@ from auth.web.errors import ApiError
 from auth.web.html.page import chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import read_form
-from sql import queries
 
 blueprint = Blueprint("consent", __name__)
 
@@ -62,9 +61,10 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         here=f"/{here}",
         to=Destination(next=here),
         problem=problem,
-        authorization_id=authorization_id,
+        decides="oauth/consent",
+        fields={"authorization_id": authorization_id},
         is_refused=missing == "access_denied",
-        account=_account(known),
+        account=account_name(known),
         **_shown(asked),
     )
 
@@ -77,13 +77,14 @@ def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: 
         here=here,
         to=Destination(),
         problem=problem,
-        account=_account(known),
+        account=account_name(known),
         application_name=name,
         application_url=url,
     )
 
 
-def _account(known: Any) -> str:
+def account_name(known: Any) -> str:
+    """Return what a page calls the user of the browser's session."""
     return known.email or known.phone or known.name or "…"
 
 
@@ -121,12 +122,12 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         ],
         "scopes": row.scopes,
         "resource": row.resource,
-        **_lasts(client),
+        **lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }
 
 
-def _lasts(client: "queries.LockClientOfRequest") -> dict[str, Any]:
+def lasts(client: Any) -> dict[str, Any]:
     """Return how long the client keeps its access: from its last use, if it `renews` that, or from now."""
     settings = latchkey.settings
     unused, longest = settings.refresh_token_lifetime, settings.session_timebox

@@ -50,6 +50,7 @@ _GRANT_TYPES = {
     "authorization_code": "Users sign in",
     "refresh_token": "Stays signed in, with refresh tokens",
     "client_credentials": "Acts on its own, without a user",
+    clients.DEVICE_CODE: "Users sign in on a device without a browser, by a code",
 }
 _METHODS = {
     "": "Confidential: on a server, sends its secret by HTTP Basic or in the form",

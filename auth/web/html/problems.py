@@ -39,6 +39,7 @@ _FIELDS = {
     "current_password_invalid": "current_password",
     "reauthentication_not_valid": "nonce",
     "otp_expired": "code",
+    "device.otp_expired": "user_code",
     "mfa_verification_failed": "code",
     "email_exists": "email",
     "user_already_exists": "email",
@@ -49,6 +50,7 @@ _BY_KEY = {
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
     "mfa_recovery_codes_locked": "factor_rate_limit",
+    "device.otp_expired": "user_code_invalid",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
 }

@@ -1,0 +1,25 @@
+"""The code that a device shows and its user types (RFC 8628, section 6.1)."""
+
+import re
+import secrets
+
+from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
+from auth.web.context import latchkey
+
+
+def make() -> str:
+    return "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
+
+
+def shown(code: str) -> str:
+    return f"{code[:4]}-{code[4:]}"
+
+
+def canonical(typed: str) -> str:
+    """Return a code without the separators and the case in which it was typed."""
+    return re.sub(r"[\W_]", "", typed).upper()
+
+
+def macs(code: str) -> list[bytes]:
+    """Return the MACs of a code, first the one to store; empty if it is not a code."""
+    return latchkey.user_codes.macs("", code)

@@ -1,0 +1,229 @@
+"""/device: what comes before the code of a device, what a wrong one costs, and what the user is shown."""
+
+import re
+
+import pytest
+
+from tests.support.devices import begin, make_television
+from tests.support.factors import set_up
+from tests.support.links import SITE
+from tests.support.openid import assert_refused, grant
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD
+
+WARNING = "Only continue if you started this on a device in front of you."
+WRONG = "This code is wrong or has expired."
+LATER = (
+    "UPDATE sessions SET created_at = created_at - interval '16 minutes', reauthenticated_at = NULL,"
+    " factor_proved_at = NULL"
+)
+
+
+@pytest.fixture
+def television(database):
+    return make_television(database)
+
+
+@pytest.fixture
+def device(client, television):
+    return begin(client, television)
+
+
+@pytest.fixture
+def signed_in(app, alice):
+    return Visitor(app).with_session_of(alice)
+
+
+def wrong_code(device) -> str:
+    """Return a code that no device has."""
+    return "".join("C" if letter == "B" else "B" for letter in device.codes["user_code"].replace("-", ""))
+
+
+def is_asked(page) -> bool:
+    return f"{SITE}/device/consent?" in page.url and "Allow</button>" in page.text
+
+
+class TestBefore:
+    def test_visitor_signs_in_first_then_types_the_code_then_decides(self, visitor, alice, device):
+        visitor.visit(device.codes["verification_uri_complete"])
+        assert visitor.page.url.startswith(f"{SITE}/sign-in?next=device%3Fuser_code")
+        visitor.submit(email=alice.email, password=PASSWORD)
+        # The code is filled in, but not entered.
+        assert visitor.page.url.startswith(f"{SITE}/device?user_code=")
+        assert (
+            f'value="{device.codes["user_code"]}"' in visitor.page.text,
+            WARNING in words(visitor.page),
+        ) == (
+            True,
+            True,
+        )
+        assert_refused(device.poll(), "authorization_pending")
+        assert is_asked(visitor.press("device"))
+        visitor.press("device/consent", action="approve")
+        assert device.poll().status_code == 200
+
+    def test_user_with_a_factor_passes_the_second_step_first(self, visitor, alice, device):
+        app, _ = set_up(alice.open_session())
+        visitor.visit("/device")
+        visitor.submit(email=alice.email, password=PASSWORD)
+        assert visitor.page.url.startswith(f"{SITE}/second-step?next=device")
+        visitor.press("second-step", code=app.code())
+        assert is_asked(device.enter(visitor))
+
+    def test_proof_is_at_most_fifteen_minutes_old_for_the_code_and_for_the_decision(
+        self, signed_in, device, database
+    ):
+        database.run(LATER)
+        assert signed_in.visit("/device").url.startswith(f"{SITE}/account/confirm?next=device")
+        signed_in.press("account/confirm", current_password=PASSWORD)
+        assert signed_in.page.url == f"{SITE}/device"
+        device.enter(signed_in)
+        database.run(LATER)
+        assert (
+            "/account/confirm?next=device%2Fconsent"
+            in signed_in.press("device/consent", action="approve").url
+        )
+        assert database.count("oauth_grants") == 0
+        signed_in.press("account/confirm", current_password=PASSWORD)
+        assert is_asked(signed_in.page)
+
+    @pytest.mark.parametrize("is_granted", [False, True])
+    def test_neither_an_earlier_grant_nor_skipped_consent_shortens_it(
+        self, client, signed_in, alice, database, is_granted
+    ):
+        television = make_television(database, skip_consent=True)
+        if is_granted:
+            grant(database, alice.id, television.id)
+        device = begin(client, television)
+        assert is_asked(device.enter(signed_in))
+        assert_refused(device.poll(), "authorization_pending")
+
+
+class TestCode:
+    @pytest.mark.parametrize("written", ["{a}-{b}", "{a}{b}", " {a} {b} ", "{a}.{b}", "{a}_{b}"])
+    def test_case_and_separators_do_not_matter(self, signed_in, device, written):
+        first, second = device.codes["user_code"].split("-")
+        signed_in.visit("/device")
+        for typed in (written.format(a=first, b=second), written.format(a=first, b=second).lower()):
+            signed_in.visit("/device")
+            assert is_asked(signed_in.press("device", user_code=typed))
+
+    def test_first_entry_binds_a_code_to_that_users_session(self, app, alice, bob, device, signed_in):
+        device.enter(signed_in)
+        others = [Visitor(app).with_session_of(person) for person in (bob, alice)]
+        for other in others:
+            device.enter(other)
+            assert WRONG in words(other.page)
+            assert other.visit(signed_in.page.url).status == 404
+        assert is_asked(device.enter(signed_in))
+        signed_in.press("device/consent", action="approve")
+        assert WRONG in words(device.enter(signed_in))
+        assert device.poll().status_code == 200
+
+    def test_expired_or_denied_code_is_wrong(self, client, signed_in, device, television, database):
+        database.run("UPDATE oauth_requests SET code_expires_at = now()")
+        assert WRONG in words(device.enter(signed_in))
+        second = begin(client, television)
+        second.decide(signed_in, "deny")
+        assert WRONG in words(second.enter(signed_in))
+
+    def test_wrong_codes_count_and_are_refused_from_that_network_alone(self, app, alice, device, database):
+        known = Visitor(app).with_session_of(alice)
+        database.run(
+            "INSERT INTO known_networks (user_id, network, passed_at) VALUES (%(id)s, '192.0.2.1', now())",
+            id=alice.id,
+        )
+        for attempt in range(1, 21):
+            known.visit("/device")
+            assert WRONG in words(known.press("device", user_code=wrong_code(device))), attempt
+        # The right one is refused like a wrong one.
+        refused = device.enter(known)
+        assert (refused.status, "Too many attempts" in words(refused)) == (429, True)
+        assert int(refused.headers["Retry-After"]) > 3600
+        assert_refused(device.poll(), "authorization_pending")
+        elsewhere = Visitor(app).with_session_of(alice)
+        elsewhere.client.environ_base["REMOTE_ADDR"] = "192.0.2.1"
+        assert is_asked(device.enter(elsewhere))
+
+    def test_right_code_uses_up_no_try(self, client, signed_in, television, database):
+        for _ in range(22):
+            begin(client, television).enter(signed_in)
+            assert is_asked(signed_in.page)
+        assert database.value("SELECT max(count) FROM failure_counts WHERE kind = 'device'") == 0
+
+    def test_what_is_no_code_is_wrong_and_counts_nothing(self, signed_in, database):
+        for typed in ("AEIO-UYAE", "BCDF-GHJ", "", "1234-5678"):
+            signed_in.visit("/device")
+            assert WRONG in words(signed_in.press("device", user_code=typed))
+        assert database.count("failure_counts", "kind = 'device'") == 0
+
+    def test_link_with_a_code_tells_nothing_about_it(self, signed_in, device):
+        shown = [
+            signed_in.visit(f"/device?user_code={code}").text.replace(code, "")
+            for code in (device.codes["user_code"], "BBBB-BBBB")
+        ]
+        assert len({re.sub('form_token" value="[0-9a-f]+', "", text) for text in shown}) == 1
+
+
+class TestDecision:
+    def test_page_says_which_application_asks_from_where_and_with_what(self, client, signed_in, television):
+        firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+        environ = {"REMOTE_ADDR": "198.51.100.7", "HTTP_USER_AGENT": firefox}
+        form = {"client_id": television.id, "scope": "openid email"}
+        codes = client.post("/oauth/device_authorization", data=form, environ_base=environ).json
+        signed_in.visit("/device")
+        said = words(signed_in.press("device", user_code=codes["user_code"]))
+        for text in (
+            "Sign in to Television",
+            "See your email address",
+            "at 198.51.100.7 , with Firefox on Linux.",
+            "That isn’t the network you’re on.",
+            WARNING,
+        ):
+            assert text in said
+        assert "go back to" not in said
+
+    def test_page_says_that_the_device_is_on_the_same_network(self, signed_in, device):
+        assert "That’s the network you’re on." in words(device.enter(signed_in))
+
+    def test_allowed_application_is_a_grant_that_the_user_is_told_of(
+        self, signed_in, device, alice, database, outbox
+    ):
+        device.decide(signed_in)
+        assert database.all("SELECT user_id, scopes FROM oauth_grants") == [(alice.id, ["openid", "email"])]
+        assert outbox.last(alice.email, "application_added")
+        device.poll()
+        acts = database.all(
+            "SELECT action, details ->> 'client' AS client FROM audit_log ORDER BY at DESC LIMIT 2"
+        )
+        assert acts == [("signed_in", "Television"), ("grant_added", "Television")]
+        assert "Television" in words(signed_in.visit("/account"))
+
+    def test_decision_is_made_once(self, signed_in, device):
+        device.enter(signed_in)
+        asked = signed_in.page.url
+        signed_in.press("device/consent", action="approve")
+        assert signed_in.visit(asked).status == 404
+        signed_in.visit("/device")
+        assert signed_in.send("/device/consent", request=asked.partition("=")[2], action="deny").status == 404
+        assert device.poll().status_code == 200
+
+    def test_user_whom_the_application_does_not_admit_cannot_allow_it(
+        self, client, signed_in, alice, database
+    ):
+        device = begin(client, make_television(database, allowed_roles=["editor"]))
+        device.enter(signed_in)
+        assert (signed_in.page.status, "You can’t use Television" in words(signed_in.page)) == (403, True)
+        signed_in.send("/device/consent", request=signed_in.page.url.partition("=")[2], action="approve")
+        assert_refused(device.poll(), "access_denied")
+        assert database.count("oauth_grants") == 0
+
+    def test_form_of_another_site_decides_nothing(self, signed_in, device):
+        device.enter(signed_in)
+        forged = {
+            "request": signed_in.page.url.partition("=")[2],
+            "action": "approve",
+            "form_token": "0" * 64,
+        }
+        assert signed_in.post(f"{SITE}/device/consent", forged).status == 403
+        assert_refused(device.poll(), "authorization_pending")
