@@ -23,7 +23,7 @@ _provider = click.argument("provider", callback=lambda _context, _parameter, nam
 _secret: dict[str, Any] = {
     "type": INPUT_FILE_OR_STDIN,
     "metavar": "FILE",
-    "help": "Read its client secret from FILE; - is stdin.",
+    "help": "Read its client secret from FILE, or from standard input with -.",
 }
 _domains = click.option(
     "--domain",
@@ -45,8 +45,8 @@ def _identifier(name: str) -> str:
 
 @command.command("add", short_help="Add the provider of a customer.")
 @_provider
-@click.option("--issuer", required=True, metavar="URL", help="The URL of its issuer.")
-@click.option("--client-id", required=True, metavar="ID", help="The client ID that it issued.")
+@click.option("--issuer", required=True, metavar="URL", help="Name the URL of its issuer.")
+@click.option("--client-id", required=True, metavar="ID", help="Name the client ID that it issued.")
 @click.option("--secret-file", required=True, **_secret)
 @click.option("--name", metavar="NAME", help="Name it in the console.")
 @_domains

@@ -130,7 +130,7 @@ def _try_sign_in(
 
 def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> "_User | ApiError":
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
-    domains = _hold_customer(tx, identity)
+    domains = _hold_customer(tx, identity) if identity.customer else []
     if isinstance(domains, ApiError):
         return domains
     known = {"provider": identity.provider, "subject": identity.row["subject"]}
@@ -155,9 +155,7 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
 
 def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
     """Hold the customer's provider of an identity until the transaction ends, and return its domains now."""
-    if not identity.customer:
-        return []
-    held = queries.hold_identity_provider(tx, id=identity.customer)
+    held = queries.hold_identity_provider(tx, id=str(identity.customer))
     if held is None or not held.enabled:
         return ApiError("sso_provider_disabled")
     if _domain(identity.email) not in held.domains:

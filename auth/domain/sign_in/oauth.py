@@ -47,7 +47,7 @@ def find_provider(name: str) -> Provider | None:
 
 def provider_named(name: str) -> Provider:
     """Return the provider of a name. Raises `ApiError`."""
-    provider = find_provider(name)
+    provider = latchkey.providers.get(name) or find_provider(name)
     if provider is None:
         details = "provider: must be one of external_providers in /settings"
         raise ApiError("oauth_provider_not_supported", details)

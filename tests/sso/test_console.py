@@ -1,0 +1,58 @@
+"""/console/providers: what administrators see and do, each act with a factor."""
+
+import pytest
+
+from tests.support.factors import set_up
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD
+
+PATH = "/console/providers"
+
+
+@pytest.fixture
+def codes(carol):
+    return set_up(carol.open_session())[0]
+
+
+@pytest.fixture
+def act(sso, carol, codes, database):
+    """Do an act with a code for it, and return the words of the page that follows."""
+    visitor = Visitor(sso.app)
+    visitor.visit("/sign-in?next=console&way=password")
+    visitor.submit(email=carol.email, password=PASSWORD)
+    visitor.press("second-step", code=codes.code())
+
+    def act(path, **fields):
+        database.run("UPDATE factors SET last_step = NULL")
+        page = visitor.visit(f"{PATH}/{path}")
+        assert page.status == 200, words(page)
+        return words(visitor.press(path, factor_code=codes.code(1), **fields))
+
+    act.visitor = visitor
+    return act
+
+
+def test_provider_is_added_changed_disabled_and_deleted(sso, acme, act, database):
+    sso.delete(acme)
+    fields = {"name": "Acme", "issuer": acme.provider.url, "client_id": acme.provider.client_id}
+    fields |= {"client_secret": acme.provider.client_secret, "domains": "acme.example\nacme.test"}
+    assert "Provider added" in act("new", identifier="custom:acme", **fields)
+    id = database.value("SELECT id::text FROM identity_providers WHERE identifier = 'custom:acme'")
+    said = words(act.visitor.visit(f"{PATH}/{id}"))
+    assert f"/providers/{id}/callback" in said
+    assert acme.provider.client_secret not in act.visitor.visit(f"{PATH}/{id}/change").text
+    assert "Provider changed" in act(f"{id}/change", name="Acme Inc.", client_secret="")
+    acme.be("1", "alice@acme.test")
+    session = sso.signed_in("custom:acme")
+    assert "Provider disabled" in act(f"{id}/disable")
+    assert session.get("/user").status_code == 401
+    assert "Provider enabled" in act(f"{id}/enable")
+    assert "Provider deleted" in act(f"{id}/delete")
+    assert "Acme Inc." not in words(act.visitor.visit(PATH))
+
+
+def test_user_is_moved(sso, acme, act, alice, database):
+    database.run("UPDATE users SET email = 'alice@acme.example' WHERE id = %(id)s", id=alice.id)
+    assert "User moved" in act(f"{acme.id}/adopt", email="alice@acme.example")
+    acme.be("1", "alice@acme.example")
+    assert sso.signed_in(acme.identifier).get("/user").json["id"] == alice.id
