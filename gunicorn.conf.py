@@ -34,6 +34,8 @@ limit_request_fields = 50
 limit_request_line = 8190  # a percent-encoded URL of 2,048 characters in a query, and a token
 # No peer may set the scheme or address of a request; the application reads AUTH_TRUSTED_PROXIES.
 forwarded_allow_ips = ""
+# With "auto", gunicorn would take the C parser of a gunicorn_h1c that is installed, which no test has tried.
+http_parser = "python"
 sendfile = False  # it would bypass Connection.sendall
 reuse_port = False  # a second service would share the port unnoticed
 control_socket_disable = True  # all services of a system user would share it

@@ -249,9 +249,7 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
-        away.
-        """
+        """Lend a connection. Raises `OperationalError` if none is free in time, or Postgres is away."""
         began = time.monotonic()
         deadline = min(began + DEADLINE, self._last) if self._has_timeouts else None
         connection = self._obtain(began + CHECKOUT_DEADLINE, deadline)

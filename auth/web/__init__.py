@@ -14,9 +14,10 @@ from auth.web.declarations import (
     takes_metadata,
     takes_tokens,
 )
-from auth.web.request_context import answered_by, g
+from auth.web.request_context import answered_by, current_g, current_request, g
 
 __all__ = [
     "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin", "asks_more", "audited",
-    "counted", "g", "refuses_by_page", "takes_foreign_forms", "takes_metadata", "takes_tokens",
+    "counted", "current_g", "current_request", "g", "refuses_by_page",
+    "takes_foreign_forms", "takes_metadata", "takes_tokens",
 ]  # fmt: skip

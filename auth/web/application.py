@@ -64,7 +64,7 @@ class Application(Flask):
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         # No route depends on the host, which need not be parsed: 5 %.
         if request is None:
-            return super().create_url_adapter(request)
+            return None
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:

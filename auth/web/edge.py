@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, current_app, has_request_context, request
+from flask import Flask, Response, has_request_context, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.settings.state import METRICS_DIRECTORY
-from auth.web import audit, dialect, g, limits, response_headers
+from auth.web import audit, current_g, current_request, dialect, g, limits, response_headers
 from auth.web.context import EXTENSION, Latchkey, latchkey
 from auth.web.declarations import Route
 from auth.web.errors import ApiError
@@ -64,6 +64,7 @@ class Edge:
 
         # Flask calls this within its request context.
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> _Write:
+            g, rule = current_g(), current_request().url_rule
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
@@ -80,7 +81,7 @@ class Edge:
                 "request",
                 method=method,
                 # The rule, because paths and queries may contain tokens of links and state.
-                route=request.url_rule.rule if request.url_rule else None,
+                route=rule.rule if rule else None,
                 status=code,
                 milliseconds=round(seconds * 1000, 1),
                 ip=g.client["ip"],
@@ -95,7 +96,7 @@ class Edge:
 
 
 def register(app: Flask, settings: Settings) -> None:
-    app.before_request(_begin)
+    app.before_request(functools.partial(_begin, app))
     app.after_request(_end)
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
@@ -104,7 +105,7 @@ def register(app: Flask, settings: Settings) -> None:
 
 def log_context() -> dict[str, str]:
     """Return the members added to every log event of a request."""
-    return {"request_id": g.request_id} if has_request_context() else {}
+    return {"request_id": current_g().request_id} if has_request_context() else {}
 
 
 def _metrics(parts: Latchkey) -> "RequestMetrics | None":
@@ -133,10 +134,10 @@ def _find_route(environ: WSGIEnvironment) -> None:
     environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
 
 
-def _begin() -> Response | None:
+def _begin(app: Flask) -> Response | None:
+    g, request = current_g(), current_request()
     environ = request.environ
-    view = current_app.view_functions.get(request.endpoint or "")
-    g.route = getattr(view, "route", g.route)
+    g.route = getattr(app.view_functions.get(request.endpoint or ""), "route", g.route)
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
@@ -169,11 +170,8 @@ def _warn_about_proxy() -> None:
 
 
 def edge() -> None:
-    """Refuse what a page of an origin that no setting names makes a browser send, before a limit counts it.
-
-    Such a page may open a page of ours as the top window, and read what is public. Raises `ApiError`.
-    """
-    environ = request.environ
+    """Refuse what a page of another origin makes a browser send (rule 32 of docs/rules.md)."""
+    environ = current_request().environ
     site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
     # Programs and old browsers send no site. Forms of our own pages have the origin null.
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
@@ -206,6 +204,7 @@ def _refuse_foreign(origin: str | None) -> None:
 
 def _end(response: Response) -> Response:
     """Record a refusal, and add the headers of CORS, never with credentials."""
+    g, request = current_g(), current_request()
     if g.refused_because:
         audit.record_refusal()
     headers, sent = response.headers, request.environ.get("HTTP_ORIGIN")

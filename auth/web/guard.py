@@ -13,7 +13,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.settings import served
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, View, audit, audited, cookies, g
+from auth.web import Level, View, audit, audited, cookies, current_g, current_request, g
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.declarations import says
@@ -183,6 +183,7 @@ class CallerParameters(TypedDict):
 
 def caller(level: Level | None = None, *, of: Caller | None = None) -> CallerParameters:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
+    g = current_g()
     known = of or g.caller
     return {
         "caller_id": known.user_id,
@@ -198,9 +199,7 @@ def caller_id() -> str:
 
 
 def caller_on_network() -> str:
-    """Return the key of limits that count before the level is checked: a thief of the password must not use
-    them up for the user.
-    """
+    """Return the key of limits that a thief of the password, elsewhere, must not use up for the user."""
     return f"{g.caller.user_id} {g.client['network']}"
 
 
@@ -277,7 +276,7 @@ def _key_caller(token: str) -> KeyCaller | None:
 
 
 def _single_header(name: str) -> str:
-    value = request.environ.get(f"HTTP_{name.upper()}", "").strip()
+    value = current_request().environ.get(f"HTTP_{name.upper()}", "").strip()
     # Servers join repeated headers with commas, which no credential contains.
     if "," in value:
         raise ApiError("validation_failed", f"{name}: must be given once")

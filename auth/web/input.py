@@ -11,7 +11,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
 from auth.core.logs import ThrottledLog
-from auth.web import dialect, g, json_bodies
+from auth.web import current_g, current_request, dialect, g, json_bodies
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -31,9 +31,10 @@ _MESSAGES = {
 
 def refuse_body() -> None:
     """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
+    request = current_request()
     if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
-    route, length = g.route, request.content_length or 0
+    route, length = current_g().route, request.content_length or 0
     if length > route.max_body:
         raise _too_large()
     # A page of another site can send a request without a body, but not with a token.
@@ -46,8 +47,9 @@ def refuse_body() -> None:
 def whole_body() -> bytes:
     """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
     # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above the largest `max_body`.
+    request = current_request()
     body = request.get_data()
-    if len(body) > g.route.max_body:
+    if len(body) > current_g().route.max_body:
         raise _too_large()
     if len(body) < (request.content_length or 0):
         raise ApiError("bad_json", "the body is shorter than its Content-Length")

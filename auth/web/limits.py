@@ -24,7 +24,7 @@ from limits.storage import Storage
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import Settings
-from auth.web import counted, g
+from auth.web import counted, current_g, g
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
@@ -195,7 +195,7 @@ def add_headers(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    windows, now = [*g.windows], time.time()
+    windows, now = [*current_g().windows], time.time()
     try:
         for limit in limiter.current_limits if g.route.limits else ():
             # A token refused in the view must not use up its user's limit.

@@ -246,12 +246,7 @@ CREATE OR REPLACE TRIGGER users_converted
 
 CREATE OR REPLACE FUNCTION user_has_changed() RETURNS trigger
   LANGUAGE plpgsql
-AS $$
-BEGIN
-  PERFORM write_user_object(NEW.id);
-  RETURN NULL;
-END
-$$;
+AS $$ BEGIN PERFORM write_user_object(NEW.id); RETURN NULL; END $$;
 CREATE OR REPLACE TRIGGER users_object
   AFTER INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION user_has_changed();
 
@@ -264,8 +259,10 @@ BEGIN
   RETURN NULL;
 END
 $$;
+-- Not for last_sign_in_at alone: what writes it writes the user's too, and a sign-in would copy twice.
 CREATE OR REPLACE TRIGGER identities_object
-  AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
+  AFTER INSERT OR DELETE OR UPDATE OF user_id, provider, subject, identity_data, created_at, updated_at
+  ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
 
 -- After an upgrade: writes missing and outdated copies. Locks nothing that a refresh needs.
 INSERT INTO user_objects (user_id, object, last_sign_in_at)

@@ -74,6 +74,14 @@ def test_connection_closes_over_a_body_of_unknown_length(port):
     assert b"\r\nconnection: close\r\n" in received.lower()
 
 
+def test_connection_that_waits_for_longer_than_keepalive_is_closed(serve, database):
+    with ExitStack() as stack:
+        service, _ = stack.enter_context(serve(AUTH_WORKERS="1", GUNICORN_CMD_ARGS="--keep-alive 2"))
+        silent, served = (stack.enter_context(connect(service.port, sent)) for sent in (b"", GET + b"\r\n"))
+        assert served.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert (served.recv(1), silent.recv(1)) == (b"", b"")
+
+
 LIMIT = 10
 
 

@@ -21,11 +21,12 @@ def register(app: Flask) -> None:
 
 def _by_page(response: Response) -> Response:
     """Replace a redirect after a form to another website with a page."""
-    url = response.headers["Location"] if response.status_code == 303 else ""
+    if response.status_code != 303 or not is_web(url := response.headers["Location"]):
+        return response
     rest = url.removeprefix(latchkey.settings.base_url)
     is_ours = rest != url and rest[:1] in "/?#"
     # A program follows the redirect.
-    if not url or not is_web(url) or is_ours or not asks_for_page():
+    if is_ours or not asks_for_page():
         return response
     shown = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
     for cookie in response.headers.getlist("Set-Cookie"):

@@ -102,6 +102,39 @@ class TestHead:
         (reply,) = exchange(port, sent)
         assert_envelope(reply, status, "request_entity_too_large")
 
+    @cases(
+        ("sent", "status"),
+        [
+            (get(CLOSE, line=b"GET /settings?" + b"x" * (8190 - 23) + b" HTTP/1.1"), 200),
+            (get(CLOSE, line=b"GET /settings?" + b"x" * (8191 - 23) + b" HTTP/1.1"), 414),
+            (get(CLOSE, b"X: " + b"x" * (32_766 - 3), line=b"GET /settings HTTP/1.1"), 200),
+            (get(CLOSE, b"X: " + b"x" * (32_767 - 3), line=b"GET /settings HTTP/1.1"), 431),
+            (get(CLOSE, *48 * [b"X: x"], line=b"GET /settings HTTP/1.1"), 200),
+            (get(CLOSE, *49 * [b"X: x"], line=b"GET /settings HTTP/1.1"), 431),
+        ],
+    )
+    def test_request_line_field_and_number_of_fields_are_read_up_to_their_limits(self, port, sent, status):
+        assert [reply.status for reply in exchange(port, sent)] == [status]
+
+    @cases(
+        "sent",
+        [
+            get(CLOSE, line=b"DELETE /user HTTP/1.1").replace(b"\r\n", b"\n"),
+            get(CLOSE, line=b"DELETE /user HTTP/1.1").replace(b"\r\n", b"\n", 1),
+            get(CLOSE, b"X: 1\nY: 2", line=b"DELETE /user HTTP/1.1"),
+            get(CLOSE, b"X: a", b"\tfolded", line=b"DELETE /user HTTP/1.1"),
+            get(CLOSE, b"Content-Length: 2\nContent-Length: 3", body=b"{}", line=b"DELETE /user HTTP/1.1"),
+            get(CLOSE, b"Content-Length: 2", b"Content-Length: 3", body=b"{}", line=b"DELETE /user HTTP/1.1"),
+            get(CLOSE, b"Content-Length: 2", CHUNKED, body=b"{}", line=b"DELETE /user HTTP/1.1"),
+            b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n" + get(CLOSE, line=b"DELETE /user HTTP/1.1"),
+        ],
+    )
+    def test_ambiguous_request_changes_nothing(self, port, alice, sent):
+        session = alice.open_session()
+        token = b"Authorization: Bearer " + session.access_token.encode()
+        assert [reply.status for reply in exchange(port, sent.replace(CLOSE, token))] in ([], [400])
+        assert session.get("/user").status_code == 200
+
     def test_endless_headers_are_431_or_cut_off(self, port):
         headers = (b"X-%d: %s" % (number, b"x" * 30_000) for number in range(200))
         for reply in exchange(port, get(*headers).removesuffix(b"\r\n"))[:1]:
@@ -293,6 +326,12 @@ class TestBody:
             data = stream.read()
         assert data.count(b" 200 OK\r\n") == 2
         assert b"rate_limits" not in data
+
+
+def test_parser_that_happens_to_be_installed_is_not_used(serve, tmp_path):
+    (tmp_path / "gunicorn_h1c.py").write_text("LimitRequestLine = LimitRequestHeaders = ValueError")
+    with serve(AUTH_WORKERS="1", PYTHONPATH=str(tmp_path)) as (service, _):
+        assert [reply.status for reply in exchange(service.port, SETTINGS)] == [200]
 
 
 class TestAfterInvalidRequests:
