@@ -14,6 +14,7 @@ from tests.faults.clients import ADMIN
 from tests.support import links
 from tests.support.api_keys import bearer as of_key
 from tests.support.api_keys import make_key, token_of, use
+from tests.support.devices import make_television
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.openid import (
@@ -346,6 +347,9 @@ REQUESTS: dict[str, Prepare] = {
         lambda client, application, _: application.post(
             client, "/oauth/token", grant_type="client_credentials"
         )
+    ),
+    "authorize_device": lambda stage: partial(
+        make_television(stage.rows).post, stage.client, "/oauth/device_authorization"
     ),
     "userinfo": _of_application(
         lambda client, _, tokens: client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))

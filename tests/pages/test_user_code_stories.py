@@ -10,7 +10,7 @@ from tests.support.users import PASSWORD
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-WARNING = "Only continue if you started this on a device in front of you."
+ASKED = "Television wants to:"
 FITS = "innerWidth === 375 && document.documentElement.scrollWidth <= innerWidth"
 
 
@@ -32,7 +32,7 @@ def test_user_on_a_phone_types_the_code_and_allows_the_device(phone, here, alice
     fill(phone, user_code=device.codes["user_code"].lower())
     assert phone.run(FITS)
     phone.click("Continue")
-    phone.wait_for(WARNING)
+    phone.wait_for(ASKED)
     assert phone.run(FITS)
     phone.click("Allow")
     phone.wait_for("Your device is connected")
@@ -49,7 +49,7 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
     page.click("Continue")
     page.wait_for("Enter the code that your device shows.")
     page.click("Continue")
-    page.wait_for(WARNING)
+    page.wait_for(ASKED)
     page.click("Cancel")
     page.wait_for("The device isn’t connected")
     assert device.poll().json["error"] == "access_denied"
@@ -66,7 +66,7 @@ def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
     page.run("document.activeElement.select()")
     page.type(device.codes["user_code"])
     page.press("Enter")
-    page.wait_for(WARNING)
+    page.wait_for(ASKED)
     while page.run("document.activeElement.textContent") != "Allow":
         page.press("Tab")
     page.press("Enter")
