@@ -129,6 +129,17 @@ def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor
     assert asked(visitor).status == 400
 
 
+def test_consent_to_a_document_that_has_changed_meanwhile_counts_for_nothing(
+    web, agent, visitor, application_of, database, bob
+):
+    agent.begin(visitor)
+    database.run("UPDATE oauth_clients SET fetched_until = now()")
+    web.serve(DOCUMENT | {"redirect_uris": [CALLBACK, f"{CALLBACK}/new"]})
+    agent.begin(Visitor(application_of).with_session_of(bob))
+    assert (allow(visitor).status, database.count("oauth_grants")) == (404, 0)
+    assert urlsplit(agent.begin(visitor).url).path == "/oauth/consent"
+
+
 UNUSABLE = [
     (DOCUMENT | {"client_id": f"{URL}/"}, "client_id"),
     ({name: value for name, value in DOCUMENT.items() if name != "client_id"}, "client_id"),

@@ -123,7 +123,8 @@ def _keep(url: str, id: str, values: dict[str, Any]) -> None:
         chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
         if any(known.get(name) != value for name, value in chosen.items()):
             queries.write_client(tx, **values | known | chosen | {"id": id})
-            queries.delete_requests_to_other_uris(tx, client_id=id, redirect_uris=values["redirect_uris"])
+            # A consent to what has been shown must not count for what is new.
+            queries.delete_requests_to_other_uris(tx, client_id=id, redirect_uris=[])
             act = "client_changed" if before else "client_created"
             audit.record(tx, None, None, [act], [], client_id=id, client=values["name"], url=url)
         queries.keep_client_document(tx, id=id, metadata_url=url, lifetime=promises.DAY)
