@@ -59,10 +59,10 @@ def test_generated_client_signs_a_user_up_in_and_out(generated, make_app, databa
         created = api("sign_in.signup")(client=anyone, body=new)
         assert (type(created), type(created.id)) == (models.SignedUpUser, UUID)
 
-        password = models.PasswordGrant(email=DAVE, password=PASSWORD)
+        password = models.TokenGrant(email=DAVE, password=PASSWORD)
         get_tokens, grants = api("sign_in.token"), models.TokenGrantType
         tokens = get_tokens(client=anyone, body=password, grant_type=grants.PASSWORD)
-        refresh = models.RefreshTokenGrant(tokens.refresh_token)
+        refresh = models.TokenGrant(refresh_token=tokens.refresh_token)
         refreshed = get_tokens(client=anyone, body=refresh, grant_type=grants.REFRESH_TOKEN)
         assert type(tokens) is type(refreshed) is models.UserTokens
 

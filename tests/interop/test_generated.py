@@ -69,16 +69,30 @@ def test_go_client_signs_a_user_up_and_in(generate, service, tmp_path):
     run(["go", "test", "-count=1", "./..."], module, service)
 
 
-def test_typescript_client_signs_a_user_up_and_in(service, tmp_path):
-    node = shutil.which("node")
-    if not node or not NODE_MODULES.is_dir():
-        pytest.skip("NOT TESTED: the client of orval, which needs Node.js and npm: make test-interop")
+@pytest.fixture
+def module(tmp_path) -> Path:
+    """A folder of TypeScript, with its packages."""
+    if not shutil.which("node") or not NODE_MODULES.is_dir():
+        pytest.skip("NOT TESTED: clients in TypeScript, which need Node.js and npm: make test-interop")
     module = shutil.copytree(
         HERE / "typescript", tmp_path / "module", ignore=shutil.ignore_patterns("node_modules")
     )
     (module / "node_modules").symlink_to(NODE_MODULES)
+    return module
+
+
+def compile_and_run(name: str, module: Path, environment: dict[str, str]) -> None:
+    compiler = ["--strict", "--target", "es2022", "--module", "nodenext", "--noEmitOnError"]
+    run(["node_modules/.bin/tsc", *compiler, f"{name}.ts"], module, environment)
+    run(["node", f"{name}.js"], module, environment)
+
+
+def test_typescript_client_of_orval_signs_a_user_up_and_in(module, service):
     environment = service | {"OPENAPI": str(OPENAPI)}
     run(["node_modules/.bin/orval", "--config", "orval.config.mjs"], module, environment)
-    compiler = ["tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--noEmitOnError"]
-    run([f"node_modules/.bin/{compiler[0]}", *compiler[1:], "sign-in.ts"], module, environment)
-    run([node, "sign-in.js"], module, environment)
+    compile_and_run("sign-in", module, environment)
+
+
+def test_typescript_client_of_openapi_generator_signs_a_user_up_and_in(generate, module, service):
+    generate("typescript-axios", module / "latchkey", "importFileExtension=.js")
+    compile_and_run("sign-in-axios", module, service)

@@ -24,7 +24,7 @@ def mailed_code() -> str:
 
 
 anyone = latchkey.SignInApi(calls())
-by_password = latchkey.TokenRequest(latchkey.PasswordGrant(email=EMAIL, password=PASSWORD))
+by_password = latchkey.TokenGrant(email=EMAIL, password=PASSWORD)
 created = anyone.signup(latchkey.Signup(email=EMAIL, password=PASSWORD)).actual_instance
 assert (type(created), created.email, created.email_confirmed_at) == (latchkey.User, EMAIL, None)
 refusal = None
@@ -38,7 +38,7 @@ assert (refusal.status, refusal.data.error_code) == (403, "email_not_confirmed")
 code = latchkey.Verification(type="email", email=EMAIL, token=mailed_code())
 verified = anyone.verify(code).actual_instance
 signed_in = anyone.token("password", by_password).actual_instance
-by_refresh_token = latchkey.TokenRequest(latchkey.RefreshTokenGrant(refresh_token=signed_in.refresh_token))
+by_refresh_token = latchkey.TokenGrant(refresh_token=signed_in.refresh_token)
 refreshed = anyone.token("refresh_token", by_refresh_token).actual_instance
 assert (type(verified), verified.user.id) == (latchkey.VerifiedSession, created.id)
 assert {type(each) for each in (signed_in, refreshed)} == {latchkey.UserTokens}

@@ -63,8 +63,8 @@ func mailedCode(t *testing.T, email string) string {
 	return ""
 }
 
-func token(t *testing.T, grantType string, grant latchkey.TokenRequest) latchkey.ApiTokenRequest {
-	return client.SignInAPI.Token(t.Context()).GrantType(grantType).TokenRequest(grant)
+func token(t *testing.T, grantType string, grant *latchkey.TokenGrant) latchkey.ApiTokenRequest {
+	return client.SignInAPI.Token(t.Context()).GrantType(grantType).TokenGrant(*grant)
 }
 
 func TestUserSignsUpVerifiesLogsInAndRefreshes(t *testing.T) {
@@ -76,9 +76,10 @@ func TestUserSignsUpVerifiesLogsInAndRefreshes(t *testing.T) {
 	equal(t, created.GetEmail(), email)
 	equal(t, created.EmailConfirmedAt.Get(), nil)
 
-	grant := latchkey.NewPasswordGrant(password)
+	grant := latchkey.NewTokenGrant()
 	grant.SetEmail(email)
-	byPassword := token(t, "password", latchkey.TokenRequest{PasswordGrant: grant})
+	grant.SetPassword(password)
+	byPassword := token(t, "password", grant)
 	_, response, err := byPassword.Execute()
 	equal(t, response.StatusCode, 403)
 	refused := err.(*latchkey.GenericOpenAPIError).Model().(latchkey.Token403Response)
@@ -92,7 +93,8 @@ func TestUserSignsUpVerifiesLogsInAndRefreshes(t *testing.T) {
 	equal(t, verified.User.Id, created.Id)
 
 	signedIn := must[*latchkey.Token200Response](t)(byPassword.Execute()).UserTokens
-	byRefreshToken := latchkey.TokenRequest{RefreshTokenGrant: latchkey.NewRefreshTokenGrant(signedIn.RefreshToken)}
+	byRefreshToken := latchkey.NewTokenGrant()
+	byRefreshToken.SetRefreshToken(signedIn.RefreshToken)
 	refreshed := must[*latchkey.Token200Response](t)(token(t, "refresh_token", byRefreshToken).Execute()).UserTokens
 
 	session := with(t, refreshed.AccessToken)
