@@ -47,7 +47,7 @@ test-clients:
 
 test-interop:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then for each in mcp generated/typescript; do \
+	@if command -v npm >/dev/null; then for each in mcp generated/typescript applications/authjs ../clients; do \
 	  npm ci --ignore-scripts --prefix tests/interop/$$each || exit; done; fi
 	@exec .venv/bin/pytest tests/interop tests/examples -m interop $(ARGS)
 

@@ -1,25 +1,14 @@
-import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from auth.cli.commands import NumberRange, acting, json_option, show
-from auth.core.settings import Settings
 from auth.core.text.moments import until
 from auth.openid import clients
+from auth.openid.applications import APPLICATIONS, endpoints, settings_of
 
 _PER_PAGE = 100
-
-# Those that `create --for` knows: what the redirect URI ends with, and whether they send a code challenge.
-APPLICATIONS = {
-    "gitea": ("/callback", False),
-    "grafana": ("/login/generic_oauth", True),
-    "nextcloud": ("/apps/user_oidc/code", True),
-    "oauth2-proxy": ("/oauth2/callback", True),
-    "outline": ("/auth/oidc.callback", False),
-    "portainer": ("", False),
-}
 
 
 @click.group("clients", short_help="Manage the applications that sign users in here.")
@@ -119,7 +108,7 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
     "--for",
     "product",
     type=click.Choice([*APPLICATIONS]),
-    help="Check the REDIRECT_URI of this application, and set what it needs. Prints Grafana's settings.",
+    help="Check the REDIRECT_URI of this application, set what it needs, and print its settings.",
 )
 @json_option
 def create(
@@ -138,23 +127,26 @@ def create(
     \b
     Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin
     """
-    callback, has_pkce = APPLICATIONS[product] if product else ("", True)
-    if not all(uri.endswith(callback) for uri in redirect_uris):
-        raise click.UsageError(f"The REDIRECT_URI of {product} must end with {callback}.")
-    own: dict[str, Any] = {} if has_pkce else {"require_pkce": False}
+    application = APPLICATIONS[product] if product else None
+    members = _body(members)
+    if application:
+        if not redirect_uris or not all(uri.endswith(application.callback) for uri in redirect_uris):
+            raise click.UsageError(f"The REDIRECT_URI of {product} must end with {application.callback}.")
+        public = public or application.is_public
+        members = {"require_pkce": application.sends_challenge} | members
     if device:
         with_browser = ["authorization_code"] if redirect_uris else []
-        own["grant_types"] = [*with_browser, "refresh_token", clients.DEVICE_CODE]
-    body = {"client_name": name, "redirect_uris": list(redirect_uris), **own, **_body(members)}
+        members = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | members
+    body = {"client_name": name, "redirect_uris": list(redirect_uris), **members}
     body |= {"client_type": "public"} if public else {}
     with acting() as parts:
         client = clients.create(body)
         shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
-        endpoints = _endpoints(parts.settings)
-        settings_of = _table(shown | endpoints)
-        if product == "grafana":
-            settings_of = _grafana(shown | endpoints, parts.settings)
-        show(client | endpoints, as_json, *settings_of)
+        urls = endpoints(parts.settings)
+        lines = _table(shown | urls)
+        if application:
+            lines = [settings_of(application, shown, redirect_uris[0], parts.settings)]
+        show(client | urls, as_json, *lines)
 
 
 @command.command("list", short_help="List the clients, newest first.")
@@ -280,41 +272,12 @@ def _body(members: Mapping[str, Any]) -> dict[str, Any]:
     return body | ({"token_lifetime": None} if body.get("token_lifetime") == 0 else {})
 
 
-def _endpoints(settings: Settings) -> dict[str, str]:
-    base = f"{settings.base_url}/oauth"
-    return {
-        "issuer": settings.jwt_issuer,
-        "discovery_url": f"{settings.jwt_issuer}/.well-known/openid-configuration",
-        "authorization_endpoint": f"{base}/authorize",
-        "token_endpoint": f"{base}/token",
-        "userinfo_endpoint": f"{base}/userinfo",
-        "end_session_endpoint": f"{base}/logout",
-        "device_authorization_endpoint": f"{base}/device_authorization",
-    }
-
-
-def _grafana(values: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    options = {
-        "ENABLED": "true",
-        "NAME": settings.brand_name,
-        "CLIENT_ID": values["client_id"],
-        "CLIENT_SECRET": values.get("client_secret", ""),
-        "SCOPES": "openid,profile,email,roles",
-        "AUTH_URL": values["authorization_endpoint"],
-        "TOKEN_URL": values["token_endpoint"],
-        "API_URL": values["userinfo_endpoint"],
-        "USE_PKCE": "true",
-        "USE_REFRESH_TOKEN": "true",
-    }
-    return (f"GF_AUTH_GENERIC_OAUTH_{name}={shlex.quote(value)}" for name, value in options.items() if value)
-
-
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _table(members: Mapping[str, Any]) -> Iterator[str]:
+def _table(members: Mapping[str, Any]) -> list[str]:
     width = max(map(len, members))
-    return (f"{name:<{width}}  {_text(value)}".rstrip() for name, value in members.items())
+    return [f"{name:<{width}}  {_text(value)}".rstrip() for name, value in members.items()]

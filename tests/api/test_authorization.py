@@ -100,6 +100,7 @@ class TestErrorsGoToTheApplication:
             ({"response_type": "token"}, "unsupported_response_type"),
             ({"response_type": "code id_token"}, "unsupported_response_type"),
             ({"response_mode": "fragment"}, "invalid_request"),
+            ({"response_mode": "form_post"}, "invalid_request"),
             ({"request": "x.y.z"}, "request_not_supported"),
             ({"request_uri": "https://grafana.example.com/r"}, "request_uri_not_supported"),
             ({"scope": "unknown other"}, "invalid_scope"),

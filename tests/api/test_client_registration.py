@@ -159,6 +159,11 @@ def test_grants_that_strangers_may_not_have_are_left_out(register):
         ({"redirect_uris": [APP], "logo_uri": "javascript:x"}, "invalid_client_metadata", A_SENTENCE),
         ({"redirect_uris": [APP], "grant_types": ["implicit"]}, "invalid_client_metadata", A_SENTENCE),
         (
+            {"redirect_uris": [APP], "token_endpoint_auth_method": "private_key_jwt"},
+            "invalid_client_metadata",
+            A_SENTENCE,
+        ),
+        (
             {"redirect_uris": [APP], "grant_types": ["client_credentials"]},
             "invalid_client_metadata",
             "grant_types: authorization_code is missing, which a registration needs",

@@ -24,7 +24,7 @@ from tests.support.relying_parties import running
 from tests.support.server import served
 
 CLIENTS = Path(__file__).parent
-SCOPES = "openid profile email offline_access"
+SCOPES = "openid profile email groups offline_access"
 
 
 class RelyingParty(ABC):
@@ -39,6 +39,8 @@ class RelyingParty(ABC):
     # Where the party refreshes, then to show its home page, or `error_code`.
     REFRESH = "/refresh"
     HOME = "/"
+    # Where it is told of ended sessions.
+    BACKCHANNEL = ""
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
@@ -53,7 +55,8 @@ class RelyingParty(ABC):
     def registration(self) -> dict[str, Any]:
         """Return what POST /admin/oauth/clients takes."""
         uris = {"redirect_uris": [f"{self.url}/callback"], "post_logout_redirect_uris": [self.goodbye]}
-        return {"client_name": type(self).__name__, **uris, **self.METADATA}
+        told = {"backchannel_logout_uri": f"{self.url}{self.BACKCHANNEL}"} if self.BACKCHANNEL else {}
+        return {"client_name": type(self).__name__, **uris, **told, **self.METADATA}
 
     def use(self, client: dict[str, Any]) -> Self:
         """Set the registered client."""
@@ -179,6 +182,7 @@ class ModAuthOpenIdc(RelyingParty):
 
     METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_basic"}
     HOME = "/callback?info=json"
+    BACKCHANNEL = "/callback?logout=backchannel"
 
     MODULES = Path("/usr/lib/apache2/modules")
     NEEDED = ("mpm_event", "authn_core", "authz_core", "authz_user", "dir", "auth_openidc")
@@ -213,6 +217,7 @@ OIDCRedirectURI {self.url}/callback
 OIDCScope "{SCOPES}"
 OIDCPKCEMethod S256
 OIDCCryptoPassphrase {secrets.token_hex()}
+OIDCUserInfoRefreshInterval 1
 OIDCInfoHook access_token id_token refresh_token userinfo
 <Location />
   AuthType openid-connect
@@ -227,7 +232,10 @@ OIDCInfoHook access_token id_token refresh_token userinfo
         self._run(until_end, [program, "-X", "-f", str(config)])
 
     def refresh(self, page: Browser) -> dict[str, Any] | None:
-        query = {"refresh": f"{self.url}/", "access_token": self.session(page)["access_token"]}
+        page.open(self.url + self.HOME)
+        if "access_token" not in page.text:  # it was told that the session has ended
+            return None
+        query = {"refresh": f"{self.url}/", "access_token": json.loads(page.text)["access_token"]}
         self.REFRESH = f"/callback?{urlencode(query)}"
         return super().refresh(page)
 

@@ -3,19 +3,32 @@
 Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.clients.relying_parties import PARTIES, Authlib, OpenIdClient, RelyingParty
+from tests.clients.relying_parties import PARTIES, Authlib, ModAuthOpenIdc, OpenIdClient, RelyingParty
 from tests.support.browser import Browser
 from tests.support.factors import App, set_up
-from tests.support.relying_parties import allow, create_client, sign_in
+from tests.support.processes import BRIEF_GUNICORN, wait_until
+from tests.support.relying_parties import ENDS, TELLS, allow, create_client, end_session, sign_in
 from tests.support.users import Person
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def gunicorn() -> list[str]:
+    """ID tokens expire within a test."""
+    return BRIEF_GUNICORN
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return TELLS
 
 
 @pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
@@ -38,11 +51,15 @@ def phone_app(alice: Person) -> App:
 @pytest.fixture
 def signed_in(page: Browser, party: RelyingParty, alice: Person, phone_app: App) -> dict[str, Any]:
     """Sign in at the application, and return what it knows."""
+    enter(page, party, alice, phone_app)
+    return party.session(page)
+
+
+def enter(page: Browser, party: RelyingParty, alice: Person, phone_app: App | None = None) -> None:
     page.open(party.url)
     sign_in(page, alice, phone_app)
     allow(page, type(party).__name__)
     page.wait(lambda: page.url.startswith(party.url))
-    return party.session(page)
 
 
 def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, here):
@@ -58,6 +75,26 @@ def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_
     page.wait(lambda: page.url.partition("?")[0] == party.goodbye)
     page.open(party.url)
     page.wait_for("Sign in")
+
+
+def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_until_a_ban(
+    page, party, alice, phone_app, database, site, service_role
+):
+    def change(**members: Any) -> None:
+        assert site.put(f"/admin/users/{alice.id}", json=members, headers=service_role).status_code == 200
+
+    change(app_metadata={"groups": ["editors", "staff"]})
+    database.run("UPDATE oauth_clients SET token_lifetime = 5")
+    enter(page, party, alice, phone_app)
+    before = party.session(page)
+    assert before["userinfo"]["groups"] == ["editors", "staff"]
+    change(app_metadata={"groups": ["staff"]})
+    wait_until(lambda: time.time() > before["id_token"]["exp"] + 1)
+    after = party.refresh(page)
+    assert (after["userinfo"]["sub"], after["userinfo"]["groups"]) == (alice.id, ["staff"])
+    assert after["access_token"] != before["access_token"]
+    change(ban_duration="1h")
+    assert party.refresh(page) is None
 
 
 def test_user_removes_the_application_on_the_account_page(page, party, signed_in, here):
@@ -91,3 +128,11 @@ def test_user_who_has_agreed_comes_back_by_the_sign_in_alone(page, party, signed
     sign_in(page, alice, phone_app, steps=1)
     page.wait(lambda: page.url.startswith(party.url))
     assert party.session(page)["id_token"]["sub"] == alice.id
+
+
+@pytest.mark.parametrize("party", [ModAuthOpenIdc], indirect=True, ids=["ModAuthOpenIdc"])
+@pytest.mark.parametrize("end", ENDS)
+def test_application_ends_its_session_when_it_ends_here(page, party, site, service_role, alice, end):
+    enter(page, party, alice)
+    end_session(end, site, service_role, alice)
+    page.wait(lambda: page.open(party.url) or not page.url.startswith(party.url))

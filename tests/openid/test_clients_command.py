@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from auth.openid.applications import APPLICATIONS
 from auth.openid.clients import DEVICE_CODE
-from auth.openid.command import APPLICATIONS
+from tests.interop.test_applications import TESTED
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command
@@ -23,6 +24,7 @@ ENDPOINTS = {
     "userinfo_endpoint": "http://localhost:8000/oauth/userinfo",
     "end_session_endpoint": "http://localhost:8000/oauth/logout",
     "device_authorization_endpoint": "http://localhost:8000/oauth/device_authorization",
+    "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
 }
 OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
     (["--role", "admin", "--role", "sales"], {"allowed_roles": ["admin", "sales"]}),
@@ -49,6 +51,16 @@ OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
         {"logo_uri": "https://grafana.example.com/logo.svg"},
     ),
 ]
+
+
+def documented() -> dict[str, list[str]]:
+    """Return the rows of the table in docs/openid.md, by the name of `--for`."""
+    document = (Path(__file__).parents[2] / "docs" / "openid.md").read_text()
+    table = document.partition("## Applications\n")[2].partition("\n- ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line
+    ]
+    return {row[0].strip("`"): row for row in rows[2:]}
 
 
 @pytest.fixture
@@ -113,14 +125,23 @@ class TestCreating:
             "GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN": "true",
         }
 
-    def test_applications_of_the_document_are_created_as_it_says(self, run):
-        document = (Path(__file__).parents[2] / "docs" / "openid.md").read_text()
-        lines = re.findall(r"latchkey clients create (\S+ https://\S+ .*--for (\S+))", document)
-        assert {name for _line, name in lines} == {*APPLICATIONS}
-        for line, name in lines:
-            made = run("create", *shlex.split(line), *([] if name == "grafana" else ["--json"]))
-            needs_none = name in ("gitea", "outline", "portainer")
-            assert name == "grafana" or json.loads(made)["require_pkce"] is not needs_none
+    @pytest.mark.parametrize("name", APPLICATIONS)
+    def test_application_gets_the_client_of_the_document_and_settings_with_its_secret(self, run, name):
+        _for, uri, options, _settings, _checked = documented()[name]
+        expected = {
+            "require_pkce": options != "`--no-pkce`",
+            "client_type": "public" if options == "`--public`" else "confidential",
+        }
+        made = json.loads(run("create", name, uri.strip("`"), "--for", name, "--json"))
+        assert {member: made[member] for member in expected} == expected
+        printed = run("create", name, uri.strip("`"), "--for", name)
+        secrets = re.findall(r"(?<![\w-])[\w-]{43}(?![\w-])", printed)
+        assert (len(secrets), "$" in printed) == ("client_secret" in made, False)
+
+    def test_document_names_each_application_and_the_tested_ones(self):
+        tested = {name for name, (*_, checked) in documented().items() if checked.startswith("tested, ")}
+        assert {*documented()} == {*APPLICATIONS}
+        assert tested == {*TESTED, "oauth2-proxy"}
 
     def test_redirect_uri_that_the_application_does_not_have_is_refused(self, app, database):
         result = run_command(

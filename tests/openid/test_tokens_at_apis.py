@@ -1,6 +1,5 @@
 """Which of our tokens an API or an application accepts that verifies them by PyJWT or Authlib: exactly its own."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,21 +13,9 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from tests.conftest import BASE_URL
-from tests.support.api_keys import make_key, token_of
-from tests.support.factors import set_up
-from tests.support.openid import (
-    GRANT_TYPES,
-    REDIRECT_URI,
-    RESOURCE,
-    USERINFO,
-    claims_of,
-    granted_code,
-    make_client,
-)
+from tests.support.kinds_of_token import NONCE, OTHER_RESOURCE, make_notes, token_of_each_kind
+from tests.support.openid import RESOURCE, USERINFO
 
-NONCE = "a nonce"
-ALL = "openid profile email phone groups roles"
-OTHER_RESOURCE = "https://other.example.com/"
 # Others verify by public keys.
 REFUSALS = (jwt.PyJWTError, AuthlibBaseError, JoseError, KeyError, ValueError)
 ALGORITHMS = ["ES256", "RS256"]
@@ -41,51 +28,12 @@ def client(make_app):
 
 @pytest.fixture
 def notes(database):
-    """The application whose ID token is `id token`."""
-    return make_client(database, name="Notes", resources=[RESOURCE])
+    return make_notes(database)
 
 
 @pytest.fixture
-def tokens(client, database, parts, alice, notes) -> dict[str, str]:
-    """A token of each kind, by its name."""
-    first = alice.open_session(client=client)
-    _key_id, key = make_key(first)
-    of_key = token_of(client, key)
-    _app, session = set_up(first)
-    other = make_client(
-        database,
-        name="Other",
-        grant_types=[*GRANT_TYPES, "client_credentials"],
-        scopes=["read"],
-        resources=[RESOURCE],
-    )
-
-    def redeem(application: Any, **columns: Any) -> Any:
-        code = granted_code(database, application, session, ALL, **columns)
-        return application.redeem(client, code, redirect_uri=REDIRECT_URI).json
-
-    given, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
-    of_other, elsewhere = redeem(other, nonce=NONCE), redeem(other, resource=OTHER_RESOURCE)
-    ask = {"grant_type": "client_credentials"}
-    logout = {name: claims_of(given["id_token"])[name] for name in ("sub", "aud", "sid")}
-    return {
-        "session": session.access_token,
-        "second step": alice.sign_in(client=client).access_token,
-        "API key": of_key,
-        "client": given["access_token"],
-        "client, with resource": named["access_token"],
-        "another client": of_other["access_token"],
-        "another client, elsewhere": elsewhere["access_token"],
-        "client_credentials": other.post(client, "/oauth/token", **ask).json["access_token"],
-        "client_credentials, with resource": other.post(
-            client, "/oauth/token", **ask, resource=RESOURCE
-        ).json["access_token"],
-        "id token": given["id_token"],
-        "id token of another client": of_other["id_token"],
-        "logout token": parts.client_tokens.logout_token(
-            logout, issued_at=int(time.time()), algorithm="RS256"
-        ),
-    }
+def tokens(client, database, alice, notes) -> dict[str, str]:
+    return token_of_each_kind(client, database, alice, notes)
 
 
 def pyjwt(jwks: Any, audience: str, nonce: str | None) -> Callable[[str], None]:

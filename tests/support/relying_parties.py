@@ -13,6 +13,10 @@ from tests.support.factors import App
 from tests.support.processes import wait_until
 from tests.support.users import PASSWORD, Person
 
+# The delivery process tells applications on this machine of ended sessions.
+TELLS = {"AUTH_DELIVER": "true", "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true"}
+ENDS = ("sign-out", "ban", "removed application")
+
 # Seconds until an application answers: a JVM on a busy machine.
 _PATIENCE = 120
 
@@ -42,6 +46,21 @@ def allow(page: Browser, name: str) -> None:
     """Agree to what an application asks for on the page of consent."""
     page.wait(lambda: page.url.partition("?")[0].endswith("/oauth/consent") and name in page.text)
     page.click("Allow")
+
+
+def end_session(end: str, site: Any, service_role: Mapping[str, str], person: Person) -> None:
+    """End what applications have of a person in one of the ENDS."""
+    if end == "ban":
+        path, ban = f"/admin/users/{person.id}", {"ban_duration": "1h"}
+        assert site.put(path, json=ban, headers=service_role).status_code == 200
+        return
+    session = person.open_session()
+    if end == "sign-out":
+        assert session.post("/logout?scope=global").status_code == 200
+    else:
+        for grant in session.get("/user/oauth/grants").json:
+            removed = session.delete(f"/user/oauth/grants?client_id={grant['client']['id']}")
+            assert removed.status_code in (200, 204)
 
 
 @contextmanager

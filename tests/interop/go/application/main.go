@@ -51,7 +51,7 @@ func main() {
 			ClientSecret: os.Getenv("CLIENT_SECRET"),
 			Endpoint:     provider.Endpoint(),
 			RedirectURL:  address + "/callback",
-			Scopes:       []string{oidc.ScopeOpenID, oidc.ScopeOfflineAccess, "profile", "email"},
+			Scopes:       []string{oidc.ScopeOpenID, oidc.ScopeOfflineAccess, "profile", "email", "groups"},
 		},
 		provider: provider,
 		url:      address,
@@ -154,6 +154,10 @@ func (a *application) refresh(w http.ResponseWriter, r *http.Request, s *session
 	if err != nil {
 		return err
 	}
+	var known struct{ Groups []string }
+	if err := info.Claims(&known); err != nil {
+		return err
+	}
 	raw, _ := refreshed.Extra("id_token").(string)
 	idToken, err := a.provider.Verifier(&oidc.Config{ClientID: a.config.ClientID}).Verify(r.Context(), raw)
 	if err != nil {
@@ -167,7 +171,7 @@ func (a *application) refresh(w http.ResponseWriter, r *http.Request, s *session
 	}
 	isNew := refreshed.AccessToken != s.token.AccessToken
 	s.token, s.idToken = refreshed, raw
-	return json.NewEncoder(w).Encode(map[string]any{"is_new": isNew, "sub": info.Subject, "email": info.Email})
+	return json.NewEncoder(w).Encode(map[string]any{"is_new": isNew, "sub": info.Subject, "email": info.Email, "groups": known.Groups})
 }
 
 func (a *application) signOut(w http.ResponseWriter, r *http.Request, s *session) error {

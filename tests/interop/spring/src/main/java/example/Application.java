@@ -6,6 +6,7 @@ import java.util.Map;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.context.annotation.Bean;
+import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.core.Authentication;
 import org.springframework.security.core.annotation.AuthenticationPrincipal;
@@ -53,6 +54,7 @@ public class Application {
                         .requestMatchers("/", "/favicon.ico").permitAll()
                         .anyRequest().authenticated())
                 .oauth2Login(login -> login.redirectionEndpoint(there -> there.baseUri("/callback")))
+                .oidcLogout(told -> told.backChannel(Customizer.withDefaults()))
                 .logout(logout -> logout
                         .logoutRequestMatcher(PathPatternRequestMatcher.withDefaults().matcher("/logout"))
                         .logoutSuccessHandler(atLatchkey))
@@ -82,7 +84,8 @@ public class Application {
             var info = new OidcUserService()
                     .loadUser(new OidcUserRequest(client.getClientRegistration(), token, user.getIdToken()));
             return Map.of("is_new", !token.getTokenValue().equals(client.getAccessToken().getTokenValue()),
-                    "sub", info.getSubject(), "email", info.getUserInfo().getEmail());
+                    "sub", info.getSubject(), "email", info.getUserInfo().getEmail(),
+                    "groups", info.getUserInfo().getClaimAsStringList("groups"));
         } catch (ClientAuthorizationException refusal) {
             return Map.of("refused", refusal.getError().getErrorCode());
         }

@@ -1,0 +1,68 @@
+"""A token of each kind that the service makes, for tests of who accepts it."""
+
+import time
+from typing import Any
+
+from tests.support.api_keys import make_key, token_of
+from tests.support.factors import set_up
+from tests.support.openid import (
+    GRANT_TYPES,
+    REDIRECT_URI,
+    RESOURCE,
+    Client,
+    claims_of,
+    granted_code,
+    make_client,
+)
+from tests.support.users import Person
+
+NONCE = "a nonce"
+OTHER_RESOURCE = "https://other.example.com/"
+_ALL = "openid profile email phone groups roles"
+
+
+def make_notes(database: Any) -> Client:
+    """Return the application whose ID token is `id token`."""
+    return make_client(database, name="Notes", resources=[RESOURCE])
+
+
+def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client) -> dict[str, str]:
+    """Return tokens of Alice by the names of their kinds, for Notes and another application."""
+    first = alice.open_session(client=client)
+    _key_id, key = make_key(first)
+    of_key = token_of(client, key)
+    _app, session = set_up(first)
+    other = make_client(
+        database,
+        name="Other",
+        grant_types=[*GRANT_TYPES, "client_credentials"],
+        scopes=["read"],
+        resources=[RESOURCE],
+    )
+
+    def redeem(application: Any, **columns: Any) -> Any:
+        code = granted_code(database, application, session, _ALL, **columns)
+        return application.redeem(client, code, redirect_uri=REDIRECT_URI).json
+
+    given, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
+    of_other, elsewhere = redeem(other, nonce=NONCE), redeem(other, resource=OTHER_RESOURCE)
+    ask = {"grant_type": "client_credentials"}
+    logout = {name: claims_of(given["id_token"])[name] for name in ("sub", "aud", "sid")}
+    return {
+        "session": session.access_token,
+        "second step": alice.sign_in(client=client).access_token,
+        "API key": of_key,
+        "client": given["access_token"],
+        "client, with resource": named["access_token"],
+        "another client": of_other["access_token"],
+        "another client, elsewhere": elsewhere["access_token"],
+        "client_credentials": other.post(client, "/oauth/token", **ask).json["access_token"],
+        "client_credentials, with resource": other.post(
+            client, "/oauth/token", **ask, resource=RESOURCE
+        ).json["access_token"],
+        "id token": given["id_token"],
+        "id token of another client": of_other["id_token"],
+        "logout token": client.application.extensions["latchkey"].client_tokens.logout_token(
+            logout, issued_at=int(time.time()), algorithm="RS256"
+        ),
+    }
