@@ -59,6 +59,7 @@ CREATE TABLE users (
   converted_at          timestamptz,
   first_factor_at       timestamptz,
   sign_up_hash          text,
+  password_leaked_at    timestamptz,
   CONSTRAINT users_made_by_check CHECK (
     made_by IN ('signup', 'administrator', 'import', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )

@@ -2239,6 +2239,7 @@ class SelectCaller(NamedTuple):
     is_anonymous: bool
     aal: str | None
     password_hash: str | None
+    password_leaked: bool
     email: str | None
     email_confirmed: bool
     phone: str | None
@@ -2247,6 +2248,8 @@ class SelectCaller(NamedTuple):
     proof_age: int | None
 
 def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectCaller | None: ...
+
+def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectTakenAddress(NamedTuple):
     is_email: bool

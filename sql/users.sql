@@ -93,7 +93,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
        u.role = 'admin' AS is_admin,
        is_anonymous(u) AS is_anonymous,
        s.aal,
-       u.password_hash,
+       u.password_hash, u.password_leaked_at IS NOT NULL AS password_leaked,
        u.email,
        u.email_confirmed_at IS NOT NULL AS email_confirmed,
        u.phone,
@@ -103,6 +103,10 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
+
+-- name: mark_password_leaked(user_id uuid)
+-- Until the user has another password.
+UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
 -- name: select_taken_address(email text, phone text, user_id uuid) -> row?
 -- An unconfirmed sign-up gives way to the user who proves its address.

@@ -183,6 +183,7 @@ def test_nothing_that_decides_reads_what_users_write_about_themselves():
 CONNECTING = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
     "auth/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
+    "auth/core/passwords/leaked_ranges.py": "by bounded_http; the range API, or the operator's mirror",
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",

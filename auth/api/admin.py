@@ -91,7 +91,7 @@ def update_any_user(user_id: str) -> Response:
     if "password" in body:
         known = found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
         others = [known.email, known.phone, body.get("email"), body.get("phone")]
-        check_strength(latchkey.settings, body["password"], others)
+        check_strength(latchkey.settings, body["password"], others, latchkey.leaked_passwords)
         password_hash = latchkey.passwords.hash(body["password"])
     return JsonResponse(users.update_user(user_id, body, password_hash))
 
@@ -123,7 +123,7 @@ def generate_link() -> Response:
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash = None
     if "password" in body and purpose in ("signup", "recovery"):
-        check_strength(latchkey.settings, body["password"], [email])
+        check_strength(latchkey.settings, body["password"], [email], latchkey.leaked_passwords)
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
     message = outgoing.Message(new_email or email)

@@ -64,6 +64,7 @@ def show_account() -> Response:
         here="/account",
         user=user,
         has_password=known.password_hash is not None,
+        password_leaked=known.password_leaked,
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
         tabs={name: shown for name, show in latchkey.lists.tabs.items() if (shown := show()) is not None},

@@ -28,7 +28,7 @@ def check_common() -> Response:
     """Say whether a password that is being chosen is easy to guess. It is neither stored nor logged."""
     sent = read_form(form_schemas.CommonForm())
     try:
-        check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()])
+        check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()], None)
     except WeakPassword as weak:
         return jsonify(problem=weak.guessed and text("errors", f"weak_{weak.guessed}"))
     return jsonify(problem=None)

@@ -14,6 +14,7 @@ from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.origins import Origins
 from auth.core.net.redirects import AllowList
 from auth.core.passwords.hashing import Passwords
+from auth.core.passwords.leaked import LeakedPasswords, open_leaked_passwords
 from auth.core.providers.client import Provider
 from auth.core.settings import Settings
 from auth.core.settings.constants import statement_constants
@@ -101,6 +102,7 @@ class Latchkey:
     client_refresh_tokens: RefreshTokens
     openid_keys: OpenIdKeys
     passwords: Passwords
+    leaked_passwords: LeakedPasswords | None
     sealer: Sealer
     codes: Codes
     recovery_codes: RecoveryCodes
@@ -115,9 +117,13 @@ class Latchkey:
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
-    """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
+    """Create the parts. `origin` returns the actor for the audit log.
+
+    Raises `NotRunningError`, or `SettingsError` for a file of leaked passwords.
+    """
     key_ring, db = KeyRing(settings), make_database(settings, origin, size=SIZE - 1)
     openid_keys = OpenIdKeys(db, key_ring.sealer)
+    passwords = Passwords(settings, key_ring.sign_up_salts)
     parts = Latchkey(
         settings=settings,
         db=db,
@@ -128,7 +134,8 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         client_tokens=ClientTokens(key_ring.access_tokens, openid_keys, issuer=settings.jwt_issuer),
         client_refresh_tokens=key_ring.client_refresh_tokens,
         openid_keys=openid_keys,
-        passwords=Passwords(settings, key_ring.sign_up_salts),
+        passwords=passwords,
+        leaked_passwords=open_leaked_passwords(settings, passwords.let_others_hash),
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,

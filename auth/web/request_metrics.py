@@ -56,6 +56,7 @@ class _Samples:
 
     def __init__(self, latchkey: Latchkey) -> None:
         self._passwords, self._health, self._pool = latchkey.passwords, latchkey.health, latchkey.db.pool
+        self._leaked_passwords = latchkey.leaked_passwords
         self._workers = _sum("latchkey_workers", "Workers that are running.")
         self._lag = Gauge(
             "latchkey_worker_lag_seconds",
@@ -73,7 +74,11 @@ class _Samples:
         self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
         self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
         self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that timed out.")
-        self._counted = {self._refused: 0, self._timeouts: 0}
+        self._unasked = Counter(
+            "latchkey_leaked_passwords_unasked",
+            "New passwords that were accepted without an answer about leaks.",
+        )
+        self._counted = {self._refused: 0, self._timeouts: 0, self._unasked: 0}
 
     def run(self) -> None:
         while True:
@@ -92,6 +97,7 @@ class _Samples:
         for counter, total in (
             (self._refused, self._passwords.refusals),
             (self._timeouts, self._pool.timeouts),
+            (self._unasked, self._leaked_passwords.failures() if self._leaked_passwords else 0),
         ):
             counter.inc(total - self._counted[counter])
             self._counted[counter] = total

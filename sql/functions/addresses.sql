@@ -25,7 +25,8 @@ $$;
 CREATE OR REPLACE FUNCTION set_password(owner uuid, hash text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  UPDATE users SET password_hash = hash, sign_up_hash = NULL, updated_at = now() WHERE id = owner
+  UPDATE users SET password_hash = hash, sign_up_hash = NULL, password_leaked_at = NULL, updated_at = now()
+   WHERE id = owner
 $$;
 
 -- Makes an address the user's. An address is as old as the last change of its identity.

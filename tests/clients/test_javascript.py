@@ -16,9 +16,11 @@ from uuid import uuid4
 
 import pytest
 
+from auth.core.passwords import leaked_file
 from tests.support.contract import OPENAPI, description
 from tests.support.fake_provider import Answer, Asked, FakeProvider
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port
+from tests.support.range_api import sha1
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")
@@ -44,7 +46,11 @@ WAYS = {
     "anonymous": {"AUTH_ANONYMOUS_ENABLED": "true"},
     "sso": {"AUTH_SSO": "true"},
     "captcha": {"AUTH_CAPTCHA": "altcha", "AUTH_CAPTCHA_COST": "1"},
+    "leaked": {"AUTH_PASSWORD_LEAKED": "file"},
 }
+# The ways of one file, which no other way has.
+ALONE = {way: f"{way}.test.mjs" for way in ("captcha", "leaked", "sso")}
+LEAKED = "Horse-Battery-7"
 
 
 class Google(FakeProvider):
@@ -66,11 +72,15 @@ def google() -> Iterator[FakeProvider]:
 def service(request, google) -> Iterator[dict[str, str]]:
     """A running service as node's environment. Its database is embedded, as in `make run`."""
     port = str(free_port())
-    settings: Any = {name: value.replace("{port}", port) for name, value in WAYS[request.param].items()}
+    settings: Any = {"AUTH_PASSWORD_LEAKED": "off"}
+    settings |= {name: value.replace("{port}", port) for name, value in WAYS[request.param].items()}
     settings |= google.settings("google")
     settings |= {"PORT": port, "AUTH_DEV_INBOX": "true", "AUTH_RATE_LIMITS_ENABLED": "false"}
     with tempfile.TemporaryDirectory(prefix="latchkey-clients-") as directory:
         Path(directory).chmod(0o755)
+        leaked = Path(directory) / "leaked-passwords"
+        leaked_file.write(leaked, [leaked_file.number_of(sha1(LEAKED))])
+        settings["AUTH_PASSWORD_LEAKED_FILE"] = str(leaked)
         with Service(Path(directory).resolve() / "var", command=PATIENT_GUNICORN, **settings) as running:
             tokens = [google.id_token(sub=f"{request.param} {n}", jti=str(n)) for n in range(3)]
             yield {
@@ -99,7 +109,7 @@ def run(command: list[str], directory: Path, environment: dict[str, str]) -> Non
         (way, path.name)
         for way in WAYS
         for path in sorted(HERE.glob("*.test.mjs"))
-        if all((way == own) == (path.name == f"{own}.test.mjs") for own in ("captcha", "sso"))
+        if (ALONE[way] == path.name if way in ALONE else path.name not in ALONE.values())
         and (way != "anonymous" or path.name == "anonymous.test.mjs")
     ],
     indirect=["service"],

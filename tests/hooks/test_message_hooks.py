@@ -90,6 +90,7 @@ def test_hook_is_told_the_channel_that_was_asked_for(hooked, alice, deliver):
     asked += [client.post("/resend", json={"type": "sms", "phone": PHONE} | whatsapp)]
     asked += [session.put("/user", json={"phone": OTHER_PHONE} | whatsapp)]
     assert [answer.status_code for answer in asked] == [201, 200, 200]
+    assert client.post("/otp", json={"phone": PHONE, "channel": "two words"}).status_code == 400
     assert [sent["sms"]["channel"] for sent in deliver()] == ["whatsapp"] * 3
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 from auth.core.passwords import guessable
+from auth.core.passwords.leaked import REASON, LeakedPasswords
 from auth.core.settings import Settings
 
 _REQUIREMENTS = {
@@ -22,7 +23,7 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 
 
 class WeakPassword(Exception):
-    """`problems` maps the reasons `length`, `characters` and `common` to the requirements.
+    """`problems` maps the reasons `length`, `characters`, `common` and `pwned` to the requirements.
 
     `reason` is the first one; for `common` it is `guessed`, the key of `_REQUIREMENTS`. `missing` are kinds
     of characters.
@@ -35,8 +36,16 @@ class WeakPassword(Exception):
         self.reason = guessed if guessed and first == "common" else first
 
 
-def check_strength(settings: Settings, password: str, own_addresses: Collection[str | None]) -> None:
-    """Raise `WeakPassword` if the policy refuses a password. `own_addresses` are the user's."""
+def check_strength(
+    settings: Settings,
+    password: str,
+    own_addresses: Collection[str | None],
+    leaked: LeakedPasswords | None,
+) -> None:
+    """Raise `WeakPassword` if the policy refuses a password or it has leaked. `own_addresses` are the user's.
+
+    Call it outside any transaction: `leaked`, which is asked last, may ask the network.
+    """
     problems, guessed = {}, None
     if len(password) < settings.password_min_length:
         problems["length"] = f"be at least {settings.password_min_length} characters"
@@ -49,6 +58,8 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
         guessed = "own" if folded in own_addresses else guessable.kind_of(folded, own)
     if guessed:
         problems["common"] = _REQUIREMENTS[guessed]
+    if not problems and leaked and leaked.when_chosen(password):
+        problems[REASON] = "not be one that is known from data breaches"
     if problems:
         raise WeakPassword(problems, guessed, missing)
 

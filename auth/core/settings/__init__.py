@@ -88,6 +88,8 @@ class Settings:
     password_min_length: int = kinds.number(8, 1, 128)
     password_requirements: tuple[str, ...] = kinds.some_of(combined.PASSWORD_CLASSES)
     password_common_check: bool = kinds.flag(True)
+    password_leaked: str = kinds.secret_url(kinds.text("", validators.leaked_passwords))
+    password_leaked_file: Path = kinds.path("")
     bcrypt_cost: int = kinds.number(10, 4, 16)
     reauthentication_age: int | None = kinds.age("86400")
     notify_sign_in: bool = kinds.flag(True)

@@ -59,11 +59,3 @@ def check_channel(
     countries = latchkey.settings.sms_countries if sends else ()
     if phone and countries and not phone.startswith(tuple(countries)):
         raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
-
-
-def channel_of(body: dict[str, Any]) -> str | None:
-    """Return the channel that a body asks for, which only the send-SMS hook may know. Raises `ApiError`."""
-    channel: str | None = body.get("channel")
-    if channel not in (None, "sms") and not latchkey.settings.hook_send_sms:
-        raise ApiError("validation_failed", "channel: must be sms")
-    return channel

@@ -39,7 +39,6 @@ def change_user(
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     admission.check_channel(body.get("email"), body.get("phone"))
-    channel = admission.channel_of(body)
     wish = _read(body)
     known, columns = wish.known, wish.columns
     is_sign_up = bool(wish.added) and known.is_anonymous
@@ -68,7 +67,7 @@ def change_user(
             columns |= {"new_email": None, "new_phone": None}
         user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in requested:
-            first_address.request_address(tx, caller, address, link or {}, channel)
+            first_address.request_address(tx, caller, address, link or {}, body.get("channel"))
         # Comes last: a session could guess the current password, uncounted, by changes that fail otherwise.
         if wish.is_same_password:
             raise ApiError("same_password", "password: must differ from the current one")
@@ -114,7 +113,7 @@ def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
     if body.get("password") is None:
         return give_proof(known, body, *wish.acts)
     proof_needed(*wish.acts)
-    check_strength(latchkey.settings, body["password"], [known.email, known.phone])
+    check_strength(latchkey.settings, body["password"], [known.email, known.phone], latchkey.leaked_passwords)
     # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
         given = give_proof(known, body, *wish.acts)

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.domain.account.admission import channel_of, may_become
+from auth.domain.account.admission import may_become
 from auth.domain.messages import outgoing
 from auth.domain.sessions.issuing import Issue, about_new, is_asked
 from auth.domain.sessions.token_response import Session, open_session
@@ -22,7 +22,7 @@ def sign_up(body: dict[str, Any]) -> "Session | queries.InsertSignUp":
     email, phone, settings = body.get("email"), body.get("phone"), latchkey.settings
     if settings.disable_signup:
         raise ApiError("signup_disabled")
-    check_strength(settings, body["password"], [email, phone])
+    check_strength(latchkey.settings, body["password"], [email, phone], latchkey.leaked_passwords)
     columns = {
         "user_id": may_become(email, phone, data=body["data"], doing="Sign-up"),
         "email": email,
@@ -97,7 +97,7 @@ def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> "quer
     settings, email = latchkey.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
-    message = outgoing.Message(address, channel=channel_of(body))
+    message = outgoing.Message(address, channel=body.get("channel"))
     link = {"redirect_to": checked_redirect(body), **waiting.asker()}
     link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
     own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}

@@ -15,7 +15,9 @@ def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
     email, role = body.get("email"), body.get("role", "authenticated")
     if "password" in body:
-        check_strength(latchkey.settings, body["password"], [email, body.get("phone")])
+        check_strength(
+            latchkey.settings, body["password"], [email, body.get("phone")], latchkey.leaked_passwords
+        )
         body["password_hash"] = latchkey.passwords.hash(body["password"])
     columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash", "ban_duration")}
     columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}

@@ -23,7 +23,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(email, phone)
     address, link = email or body["phone"], {"redirect_to": requested_target(purpose, body)}
-    message = outgoing.Message(address, channel=admission.channel_of(body))
+    message = outgoing.Message(address, channel=body.get("channel"))
     new_id, refusal = None, dict[str, Any]()
     if body.get("create_user") and not latchkey.settings.disable_signup:
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from flask import Response, request
 
 from auth.core import promises
+from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.domain.messages import outgoing
 from auth.domain.sessions.issuing import Issue, about_new, compose, is_asked
@@ -18,6 +19,14 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
+# As GoTrue's clients read it.
+_WEAK_PASSWORD: dict[str, Any] = {
+    "weak_password": {
+        "message": "This password is known from data breaches. Choose another one.",
+        "reasons": [leaked.REASON],
+    }
+}
+
 
 @dataclass(frozen=True)
 class Session:
@@ -25,6 +34,8 @@ class Session:
 
     row: Any
     issue: Issue
+    # Whether its password is one of a data breach.
+    is_leaked: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def token_response(session: Session, **members: Any) -> Response:
 
 def tokens(session: Session) -> dict[str, Any]:
     row, access_tokens = session.row, latchkey.access_tokens
-    return {
+    return (_WEAK_PASSWORD if session.is_leaked else {}) | {
         "access_token": access_tokens.sign(session.issue.claims(compose(row, row.session_id))),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,

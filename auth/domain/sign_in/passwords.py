@@ -56,7 +56,12 @@ def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only:
             **g.client,
         )
         if row.state == "live":
-            return Session(row, issue)
+            # Never before: a refused attempt must not tell whether its password has leaked.
+            leaked = latchkey.leaked_passwords
+            is_leaked = leaked is not None and leaked.when_used(password)
+            if is_leaked:
+                queries.mark_password_leaked(latchkey.db, user_id=row.user_id)
+            return Session(row, issue, is_leaked)
         if row.state != "password_changed":
             raise _refusal(row.state, row)
         # A simultaneous log-in has renewed the hash, or the password was changed.

@@ -32,7 +32,7 @@ _OWN = [
     "mail-test",
     "migrate",
 ]
-_OWN += ["restore", "serve", "test-server", "users"]
+_OWN += ["passwords", "restore", "serve", "test-server", "users"]
 _MODULES = {name: f"auth.operator.commands.{name.replace('-', '_')}" for name in _OWN} | wings.commands()
 _NAMES = sorted(_MODULES)
 

@@ -58,7 +58,7 @@ def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
             raise click.ClickException(missing) from None
     password = hashing.normalize(password)
     try:
-        check_strength(latchkey.settings, password, [email])
+        check_strength(latchkey.settings, password, [email], latchkey.leaked_passwords)
     except WeakPassword as error:
         raise click.ClickException(f"The password {error}. Choose another.") from None
     return latchkey.passwords.hash(password)

@@ -17,8 +17,13 @@ _LONGEST = 2.0  # seconds
 
 
 def check_files(settings: Settings) -> None:
-    """Raises `SettingsError` if the mail templates, a logo or a key cannot be used."""
+    """Raises `SettingsError` if the mail templates, a logo, a key or the leaked passwords cannot be used."""
     load_templates(settings)
+    source = settings.password_leaked
+    if source == "file":
+        from auth.core.passwords.leaked_file import LeakedFile
+
+        LeakedFile(settings.password_leaked_file).check()
     if settings.smtp_client_key:
         try:
             read_client_key(settings.smtp_client_key)

@@ -39,7 +39,7 @@ def reasons(response):
 
 def is_refused(settings, password):
     try:
-        check_strength(settings, password, ())
+        check_strength(settings, password, (), None)
     except WeakPassword as weak:
         return "common" in weak.problems
     return False

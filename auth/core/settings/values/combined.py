@@ -31,6 +31,9 @@ def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
     values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
+    leaked = values["password_leaked_file"] or values["state_dir"] / "leaked-passwords"
+    values["password_leaked_file"] = leaked
+    values["password_leaked"] = values["password_leaked"] or ("file" if leaked.exists() else "off")
     values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local(values) else "never")
     if values["mfa_required"] is None:
         values["mfa_required"] = "admins" if values["mfa_enabled"] and not is_local(values) else "none"

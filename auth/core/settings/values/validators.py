@@ -239,6 +239,11 @@ def captcha(value: str) -> None:
         )
 
 
+def leaked_passwords(value: str) -> None:
+    if value not in ("", "file", "online", "off"):
+        urls.split_http_url(value, "must be file, online, off or the URL of a mirror of the range API")
+
+
 def domains(value: str) -> frozenset[str]:
     """Return the domains of a list, or of the file that it is the path of, as they are in addresses."""
     given = value.split(",")

@@ -1,0 +1,112 @@
+"""The range API of Have I Been Pwned: it is asked for all hashes that begin with the same five digits.
+
+So it learns 20 bits of the SHA-1, and by the padding, not even how many answers there were.
+"""
+
+import hashlib
+import re
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+
+from auth.core.logs import ThrottledLog
+from auth.core.net import webhook_urls
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.sockets import Deadline, why
+from auth.core.passwords.leaked_file import number_of
+
+_TIMEOUT = 1.0  # seconds
+_DIGITS = 5
+PREFIXES = 1 << 4 * _DIGITS
+# A suffix and how often it was found; 0 for padding.
+_LINE = re.compile(r"([0-9A-Fa-f]{35}):([0-9]{1,12})")
+# Per worker: a slow API must not occupy all requests.
+_semaphore = threading.BoundedSemaphore(50)
+_failed = ThrottledLog("leaked_passwords_not_asked")
+# Of `fetch`: ranges by one connection, connections at once, tries, and seconds for the ranges of one.
+_BATCH, _CONNECTIONS, _TRIES, _PATIENCE = 64, 32, 4, 100.0
+
+
+class Unfetched(Exception):
+    """A range that the API did not give."""
+
+
+class _NoList(Exception):
+    """An answer that is no list of hashes."""
+
+
+class RangeApi:
+    def __init__(
+        self, url: str, private_networks: bool, let_others_hash: Callable[[], object] = lambda: None
+    ) -> None:
+        self._url, self._let_others_hash = url, let_others_hash
+        self._allows = webhook_urls.allowed_for_operator(url, private_networks)
+        self.failures = 0
+
+    def contains(self, password: str) -> bool:
+        """Whether a password has leaked. Without an answer within a second, logs why and returns False."""
+        self._let_others_hash()
+        sha1 = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
+        try:
+            if not _semaphore.acquire(blocking=False):
+                raise _NoList("too many wait for its answer")
+            try:
+                with Deadline(_TIMEOUT, self._allows), BoundedSession() as session:
+                    found = self._range(session, sha1[:_DIGITS])
+            finally:
+                _semaphore.release()
+        except (requests.RequestException, OSError, _NoList) as error:
+            self.failures += 1
+            _failed.count(reason=_reason(error))
+            return False
+        return any(suffix == sha1[_DIGITS:] for suffix, _ in found)
+
+    def fetch(self, prefixes: range, least: int) -> Iterator[int]:
+        """Yield the numbers of all hashes with these prefixes that were found `least` times.
+
+        Raises `Unfetched`.
+        """
+        batches = [prefixes[start : start + _BATCH] for start in range(0, len(prefixes), _BATCH)]
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            try:
+                for numbers in pool.map(lambda batch: self._fetch(batch, least), batches):
+                    yield from numbers
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _fetch(self, batch: range, least: int) -> "array[int]":
+        for left in reversed(range(_TRIES)):
+            numbers, prefix = array("Q"), ""
+            try:
+                with Deadline(_PATIENCE, self._allows), BoundedSession() as session:
+                    for number in batch:
+                        prefix = f"{number:0{_DIGITS}X}"
+                        found = self._range(session, prefix)
+                        numbers.extend(
+                            number_of(prefix + suffix) for suffix, times in found if times >= least
+                        )
+                return numbers
+            except (requests.RequestException, OSError, _NoList) as error:
+                problem = _reason(error)
+                if left:
+                    time.sleep(2.0 ** (_TRIES - left))
+        raise Unfetched(f"{self._url}{prefix}: {problem}")
+
+    def _range(self, session: BoundedSession, prefix: str) -> list[tuple[str, int]]:
+        """Return the suffixes of a range, and how often each was found. Raises `_NoList`."""
+        response = session.get(self._url + prefix, headers={"Add-Padding": "true"})
+        if response.status_code != 200:
+            raise _NoList(f"it answered {response.status_code}")
+        text = response.content.decode("utf-8-sig", errors="replace")
+        lines = [_LINE.fullmatch(line) for line in text.splitlines() if line]
+        if not lines or None in lines:
+            raise _NoList("its answer is not a list of hashes")
+        return [(line[1].upper(), int(line[2])) for line in lines if line and int(line[2])]
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, _NoList) else why(error)

@@ -1,0 +1,286 @@
+"""Leaked passwords: the file, the range API, and what they refuse or say."""
+
+import dataclasses
+import hashlib
+import json
+import struct
+
+import pwnedpasswords
+import pytest
+from pwnedpasswords.pwnedpasswords import PwnedPasswordsAPI
+
+from auth.core.passwords import leaked_file
+from auth.core.passwords.leaked_file import LeakedFile
+from auth.core.passwords.leaked_ranges import RangeApi, Unfetched
+from auth.core.settings import SettingsError
+from auth.operator.processes.start_checks import check_files
+from auth.web.context import EXTENSION
+from tests.support.answers import assert_error
+from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
+from tests.support.commands import run_command, run_with_settings
+from tests.support.pages import Visitor
+from tests.support.range_api import RangeStub, sha1
+from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, session_of, sign_in
+
+LEAKED = "Horse-Battery-7"
+SAID = "This password is known from data breaches. Choose another one."
+REQUIREMENT = "not be one that is known from data breaches"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "leaked-passwords"
+
+
+@pytest.fixture
+def guarded(make_app, path):
+    """An application with a file in which `LEAKED` and the password of the users are."""
+    leaked_file.write(path, map(leaked_file.number_of, map(sha1, (LEAKED, PASSWORD))))
+    return make_app(AUTH_PASSWORD_LEAKED_FILE=str(path))
+
+
+@pytest.fixture
+def ranges():
+    with RangeStub({LEAKED: 3, PASSWORD: 5}) as stub:
+        yield stub
+
+
+@pytest.fixture
+def online(make_app, ranges):
+    return make_app(AUTH_PASSWORD_LEAKED=ranges.mirror)
+
+
+def assert_leaked(response, status=422):
+    details, weak = f"password: must {REQUIREMENT}", {"reasons": ["pwned"]}
+    message = f"Password should {REQUIREMENT}."
+    assert_error(response, status, "weak_password", message, details, weak_password=weak)
+
+
+def build(path, text, *options):
+    environment = {"AUTH_PASSWORD_LEAKED_FILE": str(path), "AUTH_STATE_DIR": str(path.parent)}
+    return run_with_settings(environment, "passwords", "build", "-", *options, input=text)
+
+
+class TestFile:
+    def test_list_in_any_order_becomes_a_file_that_has_its_passwords_and_no_others(self, path):
+        passwords = [f"password {number}" for number in range(1000)]
+        lines = [f"{sha1(password)}:{number + 1}" for number, password in enumerate(passwords)]
+        # Twice, with other ends of lines and other letters.
+        text = "\n".join(lines) + "\n" + "\r\n".join(lines).lower()
+        result = build(path, text, "--min-count", "501", "--json")
+        assert (result.exit_code, json.loads(result.stdout)) == (0, {"path": str(path), "count": 500})
+        found = LeakedFile(path)
+        found.check()
+        assert [found.contains(password) for password in passwords] == [False] * 500 + [True] * 500
+        assert not any(found.contains(f"another {number}") for number in range(1000))
+
+    def test_file_has_the_documented_form(self, path):
+        leaked_file.write(path, map(leaked_file.number_of, map(sha1, ("a", "b", "c"))))
+        digests = sorted(
+            hashlib.sha1(letter, usedforsecurity=False).digest()[:8] for letter in (b"a", b"b", b"c")
+        )
+        body = b"".join(digest[::-1] for digest in digests)
+        assert path.read_bytes() == struct.pack("<8sQ", b"latchkey", 3) + hashlib.sha256(body).digest() + body
+        assert path.stat().st_mode & 0o777 == 0o644
+
+    @pytest.mark.parametrize(
+        "line", ["", "x" * 40 + ":1", f"{sha1('a')}", f"{sha1('a')}:x", f"{sha1('a')[1:]}:1"]
+    )
+    def test_another_list_is_refused_by_line_and_keeps_the_file(self, path, line):
+        path.write_bytes(b"before")
+        result = build(path, f"{sha1('a')}:1\n{line}\n")
+        assert (result.exit_code, path.read_bytes()) == (2, b"before")
+        assert "Line 2 must be SHA1:COUNT" in result.stderr
+        assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+    def test_list_without_passwords_keeps_the_file(self, path):
+        path.write_bytes(b"before")
+        result = build(path, f"{sha1('a')}:1\n", "--min-count", "2")
+        assert (result.exit_code, path.read_bytes()) == (1, b"before")
+        assert "Choose a smaller number" in result.stderr
+
+    @cases(
+        ("change", "problem"),
+        [
+            (lambda whole: whole[:-1], "has 71 bytes, not those of 3 hashes"),
+            (lambda whole: whole + bytes(8), "has 80 bytes, not those of 3 hashes"),
+            (lambda whole: whole[:20], "is cut off"),
+            (lambda whole: b"", "is cut off"),
+            (lambda whole: b"LATCHKEY" + whole[8:], "is no file of leaked passwords"),
+            (lambda whole: whole[:-1] + bytes([whole[-1] ^ 1]), "is damaged: its checksum is another one"),
+            (lambda whole: whole[:20] + b"x" + whole[21:], "is damaged: its checksum is another one"),
+            (lambda whole: _signed(whole[56:64] + whole[48:56] + whole[64:]), "is not sorted"),
+            (lambda whole: _signed(whole[48:56] * 2 + whole[64:]), "is not sorted"),
+        ],
+    )
+    def test_file_that_cannot_be_trusted_stops_the_start_and_is_named(self, app, path, change, problem):
+        leaked_file.write(path, [1 << 60, 2 << 60, 3 << 60])
+        path.write_bytes(change(path.read_bytes()))
+        settings = _with_file(app, path)
+        with pytest.raises(
+            SettingsError, match=f"^AUTH_PASSWORD_LEAKED_FILE: {path} {problem}. Make it again"
+        ):
+            check_files(settings)
+
+    def test_missing_file_stops_the_start_if_a_setting_wants_it(self, app, path):
+        with pytest.raises(SettingsError, match=f"{path} cannot be read"):
+            check_files(_with_file(app, path))
+
+    def test_new_file_is_read_by_what_starts_after_it(self, path):
+        leaked_file.write(path, [leaked_file.number_of(sha1("old"))])
+        before = LeakedFile(path)
+        leaked_file.write(path, [leaked_file.number_of(sha1("new"))])
+        assert (before.contains("old"), before.contains("new")) == (True, False)
+        assert LeakedFile(path).contains("new")
+
+
+def _signed(body):
+    return struct.pack("<8sQ", b"latchkey", len(body) // 8) + hashlib.sha256(body).digest() + body
+
+
+def _with_file(app, path):
+    settings = app.extensions[EXTENSION].settings
+    return dataclasses.replace(settings, password_leaked="file", password_leaked_file=path)
+
+
+class TestChoosing:
+    @pytest.mark.parametrize("source", ["guarded", "online"])
+    def test_leaked_password_is_refused_wherever_one_is_chosen(
+        self, request, source, alice, service_role, database
+    ):
+        app = request.getfixturevalue(source)
+        client, body = app.test_client(), {"email": "dave@example.com", "password": LEAKED}
+        assert_leaked(client.post("/signup", json=body))
+        assert_leaked(alice.open_session(client).put("/user", json={"password": LEAKED}))
+        assert_leaked(client.post("/admin/users", json=body, headers=service_role), 400)
+        path = f"/admin/users/{alice.id}"
+        assert_leaked(client.put(path, json={"password": LEAKED}, headers=service_role), 400)
+        link = {"type": "signup", **body}
+        assert_leaked(client.post("/admin/generate_link", json=link, headers=service_role), 400)
+        result = run_command(app, "create-admin", "carol@example.com", "--password", LEAKED)
+        assert (result.exit_code, f"The password must {REQUIREMENT}." in result.stderr) == (1, True)
+        assert database.count("users") == 1
+        assert client.post("/signup", json=body | {"password": NEW_PASSWORD}).status_code == 201
+
+    def test_other_requirements_are_told_first(self, guarded):
+        response = guarded.test_client().post("/signup", json={"email": "dave@example.com", "password": "x"})
+        assert response.json["weak_password"]["reasons"] == ["length", "characters"]
+
+    def test_page_says_so(self, guarded):
+        visitor = Visitor(guarded)
+        visitor.visit("/sign-up")
+        page = visitor.submit(email="dave@example.com", password=LEAKED)
+        assert (page.status, "known from data breaches" in page.text) == (422, True)
+
+
+class TestSigningIn:
+    def test_sign_in_with_a_leaked_password_succeeds_and_says_so(self, guarded, alice, carol):
+        client = guarded.test_client()
+        answers = [sign_in(client, alice.email)]
+        body = {"email": carol.email, "password": PASSWORD}
+        answers.append(client.post("/login-admin", json=body))
+        assert [answer.status_code for answer in answers] == [200, 200]
+        weak = {"message": SAID, "reasons": ["pwned"]}
+        assert [answer.json["weak_password"] for answer in answers] == [weak, weak]
+        refreshed = session_of(client, answers[0]).refresh()
+        assert (refreshed.status_code, "weak_password" in refreshed.json) == (200, False)
+
+    def test_account_page_asks_for_another_password_until_there_is_one(self, guarded, alice):
+        visitor = Visitor(guarded)
+        visitor.visit("/sign-in")
+        asks = "Your password is known from data breaches"
+        assert asks in visitor.submit(email=alice.email, password=PASSWORD).text
+        session = session_of(guarded.test_client(), sign_in(guarded.test_client(), alice.email))
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        visitor = Visitor(guarded)
+        visitor.visit("/sign-in")
+        page = visitor.submit(email=alice.email, password=NEW_PASSWORD)
+        assert (page.url.endswith("/account"), asks in page.text) == (True, False)
+
+    def test_refused_sign_in_tells_nothing_about_leaks(self, guarded, make_app, alice, database):
+        """Neither a wrong password that has leaked, nor a right one whose verdict may not be told."""
+        limited = {
+            "AUTH_PASSWORD_LEAKED_FILE": guarded.extensions[
+                EXTENSION
+            ].settings.password_leaked_file.as_posix(),
+            "AUTH_RATE_LIMITS_ENABLED": "true",
+            "AUTH_RATE_LIMIT_LOGIN_FAILURES": "3 per minute",
+        }
+        client, answers, costs = make_app(**limited).test_client(), [], []
+        for password in (LEAKED, WRONG_PASSWORD, LEAKED, PASSWORD, WRONG_PASSWORD):
+            before = statements_run()
+            answers.append(sign_in(client, alice.email, password))
+            costs.append(statements_run() - before)
+        assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+        assert [answer.json.keys() & {"weak_password"} for answer in answers] == [set()] * 5
+        assert (costs[0], costs[3]) == (costs[1], costs[4])
+        assert database.count("users", "password_leaked_at IS NOT NULL") == 0
+
+    def test_network_is_not_asked(self, online, ranges, alice):
+        answer = sign_in(online.test_client(), alice.email)
+        assert (answer.status_code, "weak_password" in answer.json, ranges.asked) == (200, False, [])
+
+    def test_nothing_is_looked_up_without_a_list(self, client, parts, alice):
+        assert parts.settings.password_leaked == "off"
+        assert "weak_password" not in sign_in(client, alice.email).json
+
+
+class TestRanges:
+    def test_api_learns_five_digits_and_is_asked_for_padding(self, online, ranges):
+        body = {"email": "dave@example.com", "password": LEAKED}
+        assert_leaked(online.test_client().post("/signup", json=body))
+        ((prefix, headers),) = ranges.asked
+        assert (prefix, headers["Add-Padding"]) == (sha1(LEAKED)[:5], "true")
+
+    def test_official_client_and_ours_agree_on_a_thousand_passwords(self, monkeypatch):
+        passwords = [f"a password {number}" for number in range(1000)]
+        with RangeStub({password: number + 1 for number, password in enumerate(passwords[::2])}) as stub:
+            url = staticmethod(lambda *parts, **_query: "/".join([stub.url, *parts]))
+            monkeypatch.setattr(PwnedPasswordsAPI, "url", url)
+            api = RangeApi(f"{stub.mirror}/", private_networks=False)
+            ours = [api.contains(password) for password in passwords]
+            theirs = [pwnedpasswords.check(password, plain_text=True) > 0 for password in passwords]
+        assert (ours, api.failures) == ([True, False] * 500, 0)
+        assert ours == theirs
+
+    @cases(
+        "failure",
+        [
+            {"behaviour": "hang"}, {"behaviour": "drip"}, {"behaviour": "drip body"}, {"behaviour": "close"},
+            {"status": 503}, {"status": 302}, {"body": "<html>"}, {"body": "\n"},
+        ],
+    )  # fmt: skip
+    def test_without_an_answer_the_password_is_accepted_and_counted(self, failure, capfd):
+        with RangeStub({LEAKED: 3}) as stub:
+            vars(stub).update(failure)
+            api = RangeApi(f"{stub.mirror}/", private_networks=False)
+            assert (api.contains(LEAKED), api.failures) == (False, 1)
+
+    def test_service_that_is_away_costs_no_sign_up(self, make_app, database):
+        with RangeStub({}) as stub:
+            nowhere = stub.mirror
+        app = make_app(AUTH_PASSWORD_LEAKED=nowhere)
+        body = {"email": "dave@example.com", "password": LEAKED}
+        assert app.test_client().post("/signup", json=body).status_code == 201
+        assert app.extensions[EXTENSION].leaked_passwords.failures() == 1
+
+    def test_ranges_are_fetched_by_count_without_padding(self, ranges, path):
+        first = int(sha1(LEAKED)[:5], 16)
+        api = RangeApi(f"{ranges.mirror}/", private_networks=False)
+        prefixes = range(first - 100, first + 100)
+        assert leaked_file.write(path, api.fetch(prefixes, 3)) == 1
+        assert LeakedFile(path).contains(LEAKED)
+        assert sorted(prefix for prefix, _ in ranges.asked) == [f"{number:05X}" for number in prefixes]
+        with pytest.raises(leaked_file.NoHashes):
+            leaked_file.write(path, api.fetch(prefixes, 4))
+
+    def test_range_that_is_not_given_ends_the_fetch_and_keeps_the_file(self, ranges, path, monkeypatch):
+        monkeypatch.setattr("auth.core.passwords.leaked_ranges.time.sleep", lambda _seconds: None)
+        path.write_bytes(b"before")
+        ranges.status = 503
+        api = RangeApi(f"{ranges.mirror}/", private_networks=False)
+        with pytest.raises(Unfetched, match=r"/range/00000: it answered 503$"):
+            leaked_file.write(path, api.fetch(range(3), 1))
+        assert path.read_bytes() == b"before"
+        assert len(ranges.asked) == 4

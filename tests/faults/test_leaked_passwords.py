@@ -1,0 +1,73 @@
+"""A file of 20 million leaked passwords: how long a look-up takes, and what it costs each worker."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bcrypt
+import pytest
+
+from auth.core.passwords import leaked_file
+from auth.core.passwords.leaked_file import LeakedFile
+from tests.support.processes import CHECKOUT
+from tests.support.range_api import sha1
+
+_MILLIONS = 20
+_WORKER = """
+import sys
+from pathlib import Path
+from auth.core.passwords.leaked_file import LeakedFile
+found = LeakedFile(Path(sys.argv[1]))
+found.check()
+print(sum(found.contains(str(number)) for number in range(10_000)), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "leaked-passwords"
+
+
+def test_twenty_million_are_searched_in_a_thousandth_of_a_hash_and_shared(path):
+    numbers, leaked = random.Random(1), [str(number) for number in range(0, 10_000, 2)]
+    known = (leaked_file.number_of(sha1(password)) for password in leaked)
+    others = (numbers.getrandbits(64) for _ in range(_MILLIONS * 1_000_000))
+    count = leaked_file.write(path, (number for source in (known, others) for number in source))
+    assert count >= _MILLIONS * 1_000_000
+    found = LeakedFile(path)
+    began = time.process_time()
+    assert sum(found.contains(str(number)) for number in range(10_000)) == len(leaked)
+    lookup = (time.process_time() - began) / 10_000
+    began = time.process_time()
+    bcrypt.hashpw(b"a password", bcrypt.gensalt(10))
+    assert lookup < (time.process_time() - began) / 1000
+    workers = [_start(path) for _ in range(2)]
+    try:
+        for worker in workers:
+            assert worker.stdout
+            assert int(worker.stdout.readline()) == len(leaked)
+        for worker in workers:
+            mapped = _memory(worker.pid, path)
+            assert mapped["Rss"] > count * 8 // 1024 * 0.9
+            assert (mapped["Private_Clean"], mapped["Private_Dirty"], mapped["Anonymous"]) == (0, 0, 0)
+    finally:
+        for worker in workers:
+            worker.communicate(timeout=60)
+
+
+def _start(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _WORKER, str(path)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=CHECKOUT, text=True, env=dict(os.environ), stdin=pipe, stdout=pipe)
+
+
+def _memory(pid: int, path: Path) -> dict[str, int]:
+    """Return the KiB of a process's mapping of a file, by kind."""
+    text = Path(f"/proc/{pid}/smaps").read_text()
+    mapping = text[text.index(str(path)) :]
+    return {name: int(kib) for name, kib in re.findall(r"^(\w+): +(\d+) kB$", mapping, re.M)[:20]}
