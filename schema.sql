@@ -107,7 +107,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` admits nobody.
+-- document is current until `fetched_until`. One that `is_blocked` admits nobody. A gate is in front of its
+-- `gate_origin`.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -136,6 +137,7 @@ CREATE TABLE oauth_clients (
   metadata_url                text,
   fetched_until               timestamptz,
   is_blocked                  boolean NOT NULL DEFAULT false,
+  gate_origin                 text CONSTRAINT oauth_clients_gate_origin_key UNIQUE,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (
@@ -309,6 +311,19 @@ CREATE TABLE browser_sessions (
   site_expected_until  timestamptz
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
+
+-- Browsers that are signed in at a gate, by the hash of the cookie that they have for its host. The session
+-- is one that the gate has as a client.
+CREATE TABLE gate_sessions (
+  token_hash  bytea PRIMARY KEY,
+  user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  session_id  uuid NOT NULL CONSTRAINT gate_sessions_session_id_key UNIQUE
+                REFERENCES sessions ON DELETE CASCADE,
+  client_id   uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
+  created_at  timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX gate_sessions_user_id ON gate_sessions (user_id);
+CREATE INDEX gate_sessions_client_id ON gate_sessions (client_id);
 
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
 -- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing

@@ -20,7 +20,7 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
 
 -- name: lock_client_of_request(id_hash bytea)
 --   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
---     metadata_url?, fetched_until?)
+--     metadata_url?, fetched_until?, gate_origin?)
 -- Before the request, as a deletion of the client does.
 SELECT c.*
   FROM oauth_clients AS c

@@ -150,6 +150,7 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
 SHOWING = {
     "describe_users": "the console's list",
     "use_browser_session": "the name on the pages",
+    "visit_gate": "Remote-Name, which tools only show",
     "words_of": "the console's search",
     "may_have": "the console's search",
     "write_message": "the language of a message",
@@ -191,6 +192,7 @@ CONNECTING = {
     "auth/delivery/senders/smtp.py": "the operator's mail server",
     "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
     "auth/operator/doctor/public_url.py": "the operator's doctor",
+    "auth/openid/gates/check.py": "by bounded_http; the operator's doctor",
     "auth/operator/doctor/database.py": "the operator's doctor",
     "auth/operator/backups/rehearsals.py": "a service on this machine",
 }
@@ -309,6 +311,7 @@ COMPARING_REFRESHES = {
     "refreshed": "the reuse interval",
     "refresh_act": "whether this request has moved it",
     "use_browser_session": "writes once in five minutes",
+    "is_stale_at_gate": "writes once in an hour",
     "active_users": "a figure",
     "count_needs_of_secret": "the secret key of a refresh token",
     "count_sessions_of_old_keys": "the secret key of a refresh token",

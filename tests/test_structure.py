@@ -312,10 +312,11 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
         },
         r"\bk\.expires_at (>|<=) now\(\)": {"end_of_key"},
         r"\baal\)? < 'aal2'": {"lacks_step", "lacks_level"},
-        # The others refuse a code and a consent, and look for what has yet to end.
+        # The others refuse a code, a consent and a visit, look for what has yet to end, and explain.
         r"\bmay_use\(": {
             *("may_use", "client_state", "end_lost_access"),
             *("select_oauth_code", "lock_oauth_request", "lock_device_request", "has_lost_access"),
+            *("is_admitted_at_gate", "list_gates_closed_to"),
         },
         # What makes a refresh token good. A refresh stores what `refreshed` returns.
         r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal"},
@@ -419,6 +420,7 @@ def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
         "select_client_refresh_refusal",
     }
     using = {"use_api_key", "select_api_key", "use_browser_session", "select_summary", "select_oauth_code"}
+    using |= {"visit_gate"}
     asking = {
         name
         for name, statement in STATEMENTS.items()
@@ -519,7 +521,7 @@ def test_messages_of_errors_are_only_in_the_table():
 
 # What people read in their language. The console, the page of messages and what operators read are in English.
 IN_FIVE_LANGUAGES = re.compile(
-    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command)"
+    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command|gates/(?:command|check))"
     "|auth/delivery/(rendering|senders|templates)"
 )
 IN_ENGLISH = re.compile("console|dev_inbox|user_tab")

@@ -17,7 +17,7 @@ from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.oauth_errors import OAuthError
 from auth.web import audit, g, limits
 from auth.web.context import latchkey
-from sql import queries
+from sql import Transaction, queries
 
 log = structlog.get_logger()
 UNKNOWN_CODE = "Invalid authorization code"
@@ -33,31 +33,42 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
 
 def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False) -> dict[str, Any]:
     """Open a session for a code of the client, or of the device where it runs, and return its tokens."""
-    code_hash = one_time.hash_token(code)
     # Load the keys first: if the database fails, the code is still good.
     latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
-        owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
-        found = {"client_id": client.id, "is_of_device": is_of_device}
-        request = queries.select_oauth_code(tx, code_hash=code_hash, **found)
-        if owner is None or request is None:
-            raise OAuthError("invalid_grant", UNKNOWN_CODE)
-        _check_resource(request, body)
-        if not is_of_device:
-            _check_browser(request, client, body)
-        if request.opened_session_id is None:
-            _check_user(request)
-            opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
-            row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
-        else:
-            row = None
-            own, reason = request.opened_session_id, "authorization_code_reused"
-            queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason, voids=False)
-            details = {"session_id": request.opened_session_id, "client_id": client.id}
-            audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
+        row, nonce = open_session(tx, code, client, body, is_of_device=is_of_device)
     if row is None:
         raise OAuthError("invalid_grant", UNKNOWN_CODE)
-    return _session_tokens(row, row.scopes, request.nonce)
+    return _session_tokens(row, row.scopes, nonce)
+
+
+def open_session(
+    tx: Transaction, code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False
+) -> "tuple[queries.OpenClientSession | None, str | None]":
+    """Open a session of a client by a code, and return its row with the request's nonce.
+
+    Returns no row for a second use, which has ended what the first opened: that must be committed. Raises
+    `OAuthError`.
+    """
+    code_hash = one_time.hash_token(code)
+    owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
+    found = {"client_id": client.id, "is_of_device": is_of_device}
+    request = queries.select_oauth_code(tx, code_hash=code_hash, **found)
+    if owner is None or request is None:
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+    _check_resource(request, body)
+    if not is_of_device:
+        _check_browser(request, client, body)
+    if request.opened_session_id is None:
+        _check_user(request)
+        opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
+        row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
+        return row, request.nonce
+    own, reason = request.opened_session_id, "authorization_code_reused"
+    queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason, voids=False)
+    details = {"session_id": request.opened_session_id, "client_id": client.id}
+    audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
+    return None, None
 
 
 def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _SPOKEN = "latchkey.in_dialect"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
-_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
+HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 _LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
 _WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
@@ -150,7 +150,7 @@ def _begin(app: Flask) -> Response | None:
         _warn_about_proxy()
     # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
     host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
-    if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
+    if not HOST.fullmatch(host or "") and not (host is None and is_optional):
         raise ApiError("http.validation_failed", "Host: must be one host")
     edge()
     refuse_body()
@@ -176,7 +176,8 @@ def edge() -> None:
     # Programs and old browsers send no site. Forms of our own pages have the origin null.
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
     # A prefetch claims that the user opens the URL.
-    if "HTTP_SEC_PURPOSE" in environ or not (is_ours or _opens_page(g.route)):
+    is_ours = is_ours or _opens_page(g.route)
+    if not g.route.answers_proxies and ("HTTP_SEC_PURPOSE" in environ or not is_ours):
         _refuse_foreign(origin)
 
 

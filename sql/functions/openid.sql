@@ -65,3 +65,11 @@ BEGIN
   RETURN NEXT;
 END
 $$;
+
+-- Whether a visit at a gate keeps a session alive by a write: once in an hour, or in half the lifetime of
+-- sessions if that is less.
+CREATE OR REPLACE FUNCTION is_stale_at_gate(s sessions, lifetime integer) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT s.refreshed_at < now() - make_interval(secs => least(3600, lifetime / 2))
+$$;

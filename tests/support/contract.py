@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import yaml
@@ -14,6 +15,7 @@ from openapi_schema_validator import OAS30ReadValidator, oas30_format_checker
 from werkzeug.wrappers import Request, Response
 
 from app import HOUSE
+from auth.web.context import EXTENSION
 from auth.web.declarations import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
@@ -190,6 +192,7 @@ def _refusing_by_page() -> set[str]:
     from auth import api_keys, docs, openid, social, webhooks
 
     app = Flask("routes")
+    app.extensions[EXTENSION] = SimpleNamespace(settings=SimpleNamespace(gate=True))
     for view in HOUSE:
         app.register_blueprint(view.blueprint)
     for wing in (social, openid, api_keys, webhooks, docs):

@@ -6,6 +6,7 @@ EVERY_WING = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
     "AUTH_SSO": "true",
+    "AUTH_GATE": "true",
     # The wing is on, and no act asks.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",

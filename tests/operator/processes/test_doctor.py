@@ -64,6 +64,7 @@ INAPPLICABLE = {
     "certificate",
     "clock",
     "discovery",
+    "gates",
     "hooks",
     "mail-server",
     "message-totals",
