@@ -16,6 +16,7 @@ from bench import (
     compare,
     console,
     figures,
+    gates,
     interpreters,
     large,
     memory,
@@ -34,6 +35,7 @@ REPORTS: dict[str, list[Part]] = {
     ],
     "report-large": [large.measure],
     "report-console": [console.measure],
+    "report-gates": [gates.measure],
 }
 
 

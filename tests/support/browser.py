@@ -36,7 +36,7 @@ _FLAGS = [
     # Clicks and keys before the first frame of a page, which a busy machine draws late, would be dropped.
     "--allow-pre-commit-input",
     # Do not wait for the DNS: pages of providers name style sheets on other hosts.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1",
 ]
 # Seconds for an answer of the browser, and for a page. A busy machine may stop for several.
 _TIMEOUT = 60.0
