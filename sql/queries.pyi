@@ -1404,6 +1404,7 @@ class LockClientOfDevice(NamedTuple):
     metadata_url: str | None
     fetched_until: datetime | None
     is_blocked: bool
+    gate_origin: str
     created_at: datetime
     updated_at: datetime
 

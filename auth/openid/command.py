@@ -141,7 +141,8 @@ def create(
     body |= {"client_type": "public"} if public else {}
     with acting() as parts:
         client = clients.create(body)
-        shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
+        names = ("client_id", "client_secret")
+        shown: dict[str, str] = {name: client[name] for name in names if name in client}
         urls = endpoints(parts.settings)
         lines = _table(shown | urls)
         if application:
