@@ -15,12 +15,17 @@ def codes(carol):
 
 
 @pytest.fixture
-def act(sso, carol, codes, database):
-    """Do an act with a code for it, and return the words of the page that follows."""
+def visitor(sso, carol, codes):
     visitor = Visitor(sso.app)
     visitor.visit("/sign-in?next=console&way=password")
     visitor.submit(email=carol.email, password=PASSWORD)
     visitor.press("second-step", code=codes.code())
+    return visitor
+
+
+@pytest.fixture
+def act(visitor, codes, database):
+    """Do an act with a code for it, and return the words of the page that follows."""
 
     def act(path, **fields):
         database.run("UPDATE factors SET last_step = NULL")
@@ -28,19 +33,18 @@ def act(sso, carol, codes, database):
         assert page.status == 200, words(page)
         return words(visitor.press(path, factor_code=codes.code(1), **fields))
 
-    act.visitor = visitor
     return act
 
 
-def test_provider_is_added_changed_disabled_and_deleted(sso, acme, act, database):
+def test_provider_is_added_changed_disabled_and_deleted(sso, acme, act, visitor, database):
     sso.delete(acme)
     fields = {"name": "Acme", "issuer": acme.provider.url, "client_id": acme.provider.client_id}
     fields |= {"client_secret": acme.provider.client_secret, "domains": "acme.example\nacme.test"}
     assert "Provider added" in act("new", identifier="custom:acme", **fields)
     id = database.value("SELECT id::text FROM identity_providers WHERE identifier = 'custom:acme'")
-    said = words(act.visitor.visit(f"{PATH}/{id}"))
+    said = words(visitor.visit(f"{PATH}/{id}"))
     assert f"/providers/{id}/callback" in said
-    assert acme.provider.client_secret not in act.visitor.visit(f"{PATH}/{id}/change").text
+    assert acme.provider.client_secret not in visitor.visit(f"{PATH}/{id}/change").text
     assert "Provider changed" in act(f"{id}/change", name="Acme Inc.", client_secret="")
     acme.be("1", "alice@acme.test")
     session = sso.signed_in("custom:acme")
@@ -48,7 +52,7 @@ def test_provider_is_added_changed_disabled_and_deleted(sso, acme, act, database
     assert session.get("/user").status_code == 401
     assert "Provider enabled" in act(f"{id}/enable")
     assert "Provider deleted" in act(f"{id}/delete")
-    assert "Acme Inc." not in words(act.visitor.visit(PATH))
+    assert "Acme Inc." not in words(visitor.visit(PATH))
 
 
 def test_user_is_moved(sso, acme, act, alice, database):
