@@ -132,6 +132,7 @@ IN_SQL = {
     "found_in_sample": "how many are asked, of a table of which size",
     "total_of_users": "how many of a thousand are many",
     "use_browser_session": "how often a session is written",
+    "is_stale_at_gate": "how often a session is written",
     "select_trusted_before": "the hour after the first factor",
     "delete_unallowed_clients": "Postgres looks it up by an index if it knows the number; above",
     "delete_surplus_clients": "above",
@@ -157,7 +158,7 @@ _PLAIN = {
     *("list_sealed_removed_factors", "list_sealed_openid_keys", "list_sealed_webhooks", "removed_secret"),
     "list_sealed_providers",
     *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
-    *("statement_without_values", "write_to_disk"),
+    *("statement_without_values", "write_to_disk", "visit_gate"),
 }
 
 

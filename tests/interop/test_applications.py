@@ -4,8 +4,6 @@ each signs a user in here, in Chromium.
 
 import os
 import secrets
-import shlex
-import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,7 +17,6 @@ import pytest
 from auth.openid.applications import APPLICATIONS
 from tests.support.browser import Browser
 from tests.support.commands import run_command
-from tests.support.postgres import Postgres
 from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.relying_parties import ENDS, TELLS, allow, end_session, running, sign_in
 from tests.support.tcp_proxy import TcpProxy
@@ -28,11 +25,6 @@ pytestmark = pytest.mark.interop
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 HERE = Path(__file__).parent / "applications"
-
-
-def variables(settings: str) -> dict[str, str]:
-    """Return the environment that lines set."""
-    return dict(each.split("=", 1) for each in shlex.split(settings, comments=True))
 
 
 class Application(ABC):
@@ -74,15 +66,6 @@ class AuthJs(Application):
         return ["node", str(HERE / "authjs" / "server.mjs")]
 
 
-class JupyterHub(Application):
-    START, PROOF = "/hub/oauth_login", "/hub/home"
-
-    def command(self, settings: str) -> list[str]:
-        config = self.directory / "jupyterhub_config.py"
-        config.write_text((HERE / "jupyterhub" / "without_proxy.py").read_text() + settings)
-        return [str(self.python("jupyterhub") / "jupyterhub"), "--config", str(config)]
-
-
 class Django(Application):
     START = "/oidc/authenticate/"
 
@@ -90,42 +73,6 @@ class Django(Application):
         project = self.directory / "project.py"
         project.write_text(settings + (HERE / "django" / "project.py").read_text())
         return [str(self.python("django") / "python"), str(project)]
-
-
-class Streamlit(Application):
-    BUTTON = "Sign in"
-
-    def command(self, settings: str) -> list[str]:
-        (self.directory / ".streamlit").mkdir()
-        secret = f'cookie_secret = "{secrets.token_hex()}"\n'
-        (self.directory / ".streamlit" / "secrets.toml").write_text(settings + secret)
-        options = ["--server.port", str(self.port), "--server.headless", "true"]
-        options += ["--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false"]
-        return [
-            str(self.python("streamlit") / "streamlit"),
-            "run",
-            str(HERE / "streamlit" / "app.py"),
-            *options,
-        ]
-
-
-class Miniflux(Application):
-    START, PROOF = "/oauth2/oidc/redirect", "/settings"
-
-    def command(self, settings: str) -> list[str]:
-        if not shutil.which("go"):
-            pytest.skip("NOT TESTED: Miniflux, which needs go")
-        program = HERE / "miniflux" / "target" / "miniflux"
-        build = ["go", "build", "-o", str(program), "miniflux.app/v2"]
-        subprocess.run(build, cwd=HERE / "miniflux", check=True)
-        self.postgres = Postgres(self.directory / "postgres")
-        self.environment |= variables(settings) | {
-            "DATABASE_URL": self.postgres.url,
-            "RUN_MIGRATIONS": "1",
-            "LISTEN_ADDR": f"127.0.0.1:{self.port}",
-            "BASE_URL": self.url,
-        }
-        return [str(program)]
 
 
 class Synapse(Application):
@@ -174,10 +121,7 @@ trusted_key_servers: []
 
 TESTED: dict[str, type[Application]] = {
     "authjs": AuthJs,
-    "jupyterhub": JupyterHub,
-    "miniflux": Miniflux,
     "mozilla-django-oidc": Django,
-    "streamlit": Streamlit,
     "synapse": Synapse,
 }
 
