@@ -10,7 +10,7 @@ import pytest
 
 from auth.openid.applications import APPLICATIONS
 from auth.openid.clients import DEVICE_CODE
-from tests.interop.test_applications import TESTED
+from tests.interop.test_foreign_applications import TESTED
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command

@@ -5,8 +5,6 @@ import pytest
 from tests.support.customers import Customer, Customers, SsoService
 from tests.support.oauth import ALLOW_LIST
 
-pytest_plugins: list[str] = []
-
 
 @pytest.fixture(scope="session")
 def running_customers() -> Iterator[Customers]:
