@@ -140,7 +140,7 @@ SELECT p.identifier
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id
- WHERE u.id = :user_id AND p.enabled AND u.email_proved
+ WHERE u.id = :user_id AND p.enabled AND is_proved(u, 'email')
    AND NOT EXISTS (SELECT FROM identity_provider_adoptions AS a
                     WHERE a.user_id = u.id AND a.provider_id = p.id)
    AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p));

@@ -82,7 +82,7 @@ def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
         _fetch(row.id, values, body.get("client_secret", ""))
     acts = ["provider_changed"] if body.keys() - {"enabled"} else []
     if values["enabled"] != row.enabled:
-        acts.append("provider_enabled" if values["enabled"] else "provider_disabled")
+        acts += ["provider_enabled" if values["enabled"] else "provider_disabled"]
     try:
         with targets.act() as tx:
             locked = found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")

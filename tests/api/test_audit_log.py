@@ -249,8 +249,9 @@ def acts_in(module: ast.Module) -> set[str]:
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in RECORDERS:
             nodes += node.args
-        elif isinstance(node, ast.Assign):
-            names = ast.unparse(node.targets[0]).strip("()")
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+            names = ast.unparse(target).strip("()")
             if names in ("acts", "act, event"):
                 nodes.append(node.value)
             elif names.startswith("acts,") and isinstance(node.value, ast.Tuple):

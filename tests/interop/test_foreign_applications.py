@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from auth.openid.applications import APPLICATIONS
+from auth.openid.command.applications import APPLICATIONS
 from tests.support.browser import Browser
 from tests.support.commands import run_command
 from tests.support.processes import free_port, short_directory, wait_until

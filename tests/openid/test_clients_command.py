@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auth.openid.applications import APPLICATIONS
 from auth.openid.clients import DEVICE_CODE
+from auth.openid.command.applications import APPLICATIONS
 from tests.interop.test_foreign_applications import TESTED
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases

@@ -255,10 +255,7 @@ class Settings:
         return [*encryption.notices(databases, self.smtp_url)]
 
     def find_requests(self) -> str | None:
-        """Return the URL for the role of requests, or None if it is the owner.
-
-        Raises `state.NotRunningError`.
-        """
+        """Return the URL for the role of requests, None if that is the owner. Raises `NotRunningError`."""
         url = self.find_database()
         return None if url == self.find_owner() else url
 

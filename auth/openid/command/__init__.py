@@ -6,7 +6,7 @@ import click
 from auth.cli.commands import NumberRange, acting, json_option, show
 from auth.core.text.moments import until
 from auth.openid import clients
-from auth.openid.applications import APPLICATIONS, endpoints, settings_of
+from auth.openid.command.applications import APPLICATIONS, endpoints, settings_of
 
 _PER_PAGE = 100
 
