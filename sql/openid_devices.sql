@@ -41,7 +41,7 @@ SELECT refused_for, tries, request_id
 
 -- name: lock_client_of_device(id uuid)
 --   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
---     metadata_url?, fetched_until?)
+--     metadata_url?, fetched_until?, gate_origin?)
 -- Before the request, as a deletion of the client does.
 SELECT c.*
   FROM oauth_clients AS c
@@ -51,7 +51,7 @@ SELECT c.*
 
 -- name: lock_device_request(id uuid, user_id uuid, session_id uuid) -> row? (resource?, ip?, user_agent?)
 -- A request that waits for the decision of the user who has entered its code in this session.
-SELECT r.id, r.scopes, r.resource, r.ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
+SELECT r.id, r.scopes, r.resource, host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
        may_use(u, c) AS may_use
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id

@@ -94,10 +94,10 @@ def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credent
 
 @pytest.fixture(scope="module")
 def default_app(environment):
-    """An application with API keys, and a provider, to link identities of."""
+    """An application with API keys and customers' sign-in, and a provider, to link identities of."""
     provider = "AUTH_PROVIDER_GITHUB_CLIENT"
     credentials = {f"{provider}_ID": "latchkey", f"{provider}_SECRET": "a secret"}
-    app = new_app(environment | credentials | {"AUTH_API_KEYS": "true"})
+    app = new_app(environment | credentials | {"AUTH_API_KEYS": "true", "AUTH_SSO": "true"})
     yield app
     app.extensions[EXTENSION].db.close()
 

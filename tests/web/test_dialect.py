@@ -81,9 +81,9 @@ def shape(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role):
+def test_dialect_changes_only_what_is_documented(name, whole_app, client, database, service_role):
     """Each operation responds the same in the dialect and without it, except for the forms listed here."""
-    schemes = SCHEMES[guard_of(views(app).get(name, views(app)["health"]))]
+    schemes = SCHEMES[guard_of(views(whole_app).get(name, views(whole_app)["health"]))]
 
     def answer(prefix, headers):
         database.empty()

@@ -25,7 +25,11 @@ def command() -> None:
     help="Print the configuration of this proxy, instead of the one that runs here.",
 )
 @click.option(
-    "--tool", default="127.0.0.1:9090", show_default=True, metavar="ADDRESS", help="The address of the tool."
+    "--tool",
+    default="127.0.0.1:9090",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Lead to the tool at ADDRESS.",
 )
 @json_option
 def create(name: str, url: str, roles: tuple[str, ...], proxy: str | None, tool: str, as_json: bool) -> None:

@@ -217,7 +217,7 @@ class TestRoutes:
         self, make_app, alice, service_role, has_factor
     ):
         provider = {f"AUTH_PROVIDER_GOOGLE_CLIENT_{name}": "of-these-tests" for name in ("ID", "SECRET")}
-        client = make_app(AUTH_API_KEYS="true", **provider).test_client()
+        client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true", **provider).test_client()
         factor, _ = set_up(alice.open_session())
         walked = [
             route

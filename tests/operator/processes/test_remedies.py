@@ -9,6 +9,7 @@ import resource
 import shlex
 import socket
 import subprocess
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
@@ -423,6 +424,25 @@ class TestKeysAndFiles:
         database.run("UPDATE webhooks SET secret = %(lost)s", lost=lost)
         play.fails("keys", "Give the webhook a new secret in the console, or delete it.")
         hooks.ask("delete", f"/{made['id']}")
+        play.is_well("keys")
+
+    @plays("Run: latchkey providers change {} --secret-file FILE")
+    def test_customers_provider_of_a_lost_secret(self, play, database, environment, tmp_path):
+        id = str(uuid.uuid4())
+        lost = Sealer(derive(("a secret key that is lost",), "outbox")).seal("secret", id)
+        database.run(
+            "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
+            " VALUES (%(id)s, 'custom:acme', 'Acme', 'https://acme.example', 'latchkey', %(lost)s)",
+            id=id,
+            lost=lost,
+        )
+        database.run("INSERT INTO identity_provider_domains VALUES ('acme.example', %(id)s)", id=id)
+        remedy = play.fails("keys", "Run: latchkey providers change {} --secret-file FILE")
+        secret_file = tmp_path / "secret"
+        secret_file.write_text("another secret")
+        command = shlex.split(remedy.removeprefix("Run: latchkey ").replace("FILE", str(secret_file)))
+        done = run_with_settings(environment | {"AUTH_SSO": "true"}, *command)
+        assert done.exit_code == 0, done.output
         play.is_well("keys")
 
     @pytest.fixture
