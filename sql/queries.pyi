@@ -1404,7 +1404,7 @@ class LockClientOfDevice(NamedTuple):
     metadata_url: str | None
     fetched_until: datetime | None
     is_blocked: bool
-    gate_origin: str
+    gate_origin: str | None
     created_at: datetime
     updated_at: datetime
 
