@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support import passkeys
+from tests.support import gates, passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.api_keys import make_key, use
 from tests.support.authenticator import Authenticator
@@ -40,7 +40,10 @@ ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob
 # Routes that change nothing about a user.
 WITHOUT_EVENTS = {
     ("post", f"/{path}")
-    for path in ("introspect", "link-identity", "oauth/authorize", "oauth/logout", "oauth/userinfo", "sso")
+    for path in (
+        *("introspect", "link-identity", "oauth/authorize", "oauth/logout", "oauth/userinfo", "sso"),
+        "oauth/device_authorization",
+    )
 }
 
 
@@ -585,6 +588,38 @@ def exchanging_an_api_key(scenario):
 def signing_in_by_a_passkey(scenario):
     authenticator, _ = passkeys.register(scenario.session())
     return lambda: passkeys.sign_in_response(scenario.client, authenticator)
+
+
+def add_customers_provider(scenario):
+    google = scenario.google
+    body = {"identifier": "custom:acme", "provider_type": "oidc", "name": "Acme", "domains": ["acme.example"]}
+    body |= {"issuer": google.url, "client_id": google.client_id, "client_secret": google.client_secret}
+    return scenario.administer("POST", "/admin/custom-providers", body)
+
+
+@effect("post /admin/custom-providers", "", "provider_added")
+def adding_a_customers_provider(scenario):
+    return lambda: add_customers_provider(scenario)
+
+
+@effect("put /admin/custom-providers/{identifier}", "", "provider_changed provider_disabled")
+def changing_a_customers_provider(scenario):
+    path = f"/admin/custom-providers/{add_customers_provider(scenario).json['identifier']}"
+    return lambda: scenario.administer("PUT", path, {"name": "Acme Inc.", "enabled": False})
+
+
+@effect("delete /admin/custom-providers/{identifier}", "", "provider_deleted provider_disabled")
+def deleting_a_customers_provider(scenario):
+    path = f"/admin/custom-providers/{add_customers_provider(scenario).json['identifier']}"
+    return lambda: scenario.administer("DELETE", path)
+
+
+@effect("post /.latchkey/sign-out", "auth.logout", "session_ended")
+def signing_out_of_a_gate(scenario):
+    gates.create(scenario.client.application)
+    visitor = gates.GateVisitor(scenario.client.application)
+    visitor.with_session_of(scenario.alice).at()
+    return lambda: visitor.post(f"{gates.ORIGIN}/.latchkey/sign-out", {})
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=str)

@@ -55,7 +55,8 @@ def twitter(fakes: Fakes) -> Twitter:
 
 @pytest.fixture(scope="session")
 def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
-    app = new_app({**environment, **running_fakes.settings(), **ALLOW_LIST, "AUTH_API_KEYS": "true"})
+    wings = dict.fromkeys(("AUTH_API_KEYS", "AUTH_SSO", "AUTH_GATE"), "true")
+    app = new_app({**environment, **running_fakes.settings(), **ALLOW_LIST, **wings})
     yield app
     app.extensions[EXTENSION].db.close()
 

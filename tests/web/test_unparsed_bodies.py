@@ -167,8 +167,8 @@ def test_longer_body_than_its_route_takes_is_refused_without_reading(app):
     assert KIB_BY_ENDPOINT.keys() <= bounds.keys()
 
 
-def test_contract_names_the_bound_of_each_operation(app):
-    bounds = {name: route_of(view).max_body for name, view in views(app).items()}
+def test_contract_names_the_bound_of_each_operation(whole_app):
+    bounds = {name: route_of(view).max_body for name, view in views(whole_app).items()}
     wrong = {
         name
         for name, operation in OPERATIONS.items()
