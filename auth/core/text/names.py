@@ -16,7 +16,7 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 }
 # Of the providers of customers.
 PREFIX = "sso:"
-_PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
 _LONGEST_NAME = 80
 
 
