@@ -232,12 +232,12 @@ OIDCInfoHook access_token id_token refresh_token userinfo
         self._run(until_end, [program, "-X", "-f", str(config)])
 
     def refresh(self, page: Browser) -> dict[str, Any] | None:
-        page.open(self.url + self.HOME)
-        if "access_token" not in page.text:  # it was told that the session has ended
+        try:
+            query = {"refresh": f"{self.url}/", "access_token": self.session(page)["access_token"]}
+            self.REFRESH = f"/callback?{urlencode(query)}"
+            return super().refresh(page)
+        except json.JSONDecodeError:  # it was told that the session has ended
             return None
-        query = {"refresh": f"{self.url}/", "access_token": json.loads(page.text)["access_token"]}
-        self.REFRESH = f"/callback?{urlencode(query)}"
-        return super().refresh(page)
 
 
 PARTIES: list[type[RelyingParty]] = [Authlib, OpenIdClient, OpenIdClientWithSecret, ModAuthOpenIdc]
