@@ -12,6 +12,7 @@ from tests.support.processes import CHECKOUT
 # By index and name, the project that owns it. `latchkey` is another project's on PyPI.
 OWNERS = {
     "PyPI": {
+        "authlib": "https://github.com/authlib/authlib",
         "django": "https://github.com/django/django",
         "fastapi": "https://github.com/fastapi/fastapi",
         "fastmcp": "https://github.com/PrefectHQ/fastmcp",
@@ -19,6 +20,7 @@ OWNERS = {
         "httpx": "https://github.com/encode/httpx",
         "pyjwt": "https://github.com/jpadilla/pyjwt",
         "requests": "https://github.com/psf/requests",
+        "segno": "https://github.com/heuer/segno",
         "standardwebhooks": "https://github.com/standard-webhooks/standard-webhooks",
         "uvicorn": "https://github.com/Kludex/uvicorn",
     },

@@ -61,7 +61,7 @@ NOT_SHOWN = (
     ),
     *(
         r"two_step\.(ends_keys|required)",
-        r"account\.console",
+        r"account\.(console|password_leaked)",
         r"confirm\.code",
         r"code\.again_in",
         r"undo\.use_key",

@@ -1,7 +1,9 @@
 """A proxy that adds TLS to a Postgres, which the embedded one lacks."""
 
 import contextlib
+import select
 import socket
+import ssl
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -39,6 +41,18 @@ class TlsPostgres(TcpProxy):
             elif self._certificate:
                 near.sendall(b"S")
                 near = self._certificate.server_context.wrap_socket(near, server_side=True)
+                return [(near, far, _both_ways)]
             else:
                 near.sendall(b"N")
         return super().lanes(near, far)
+
+
+def _both_ways(near: ssl.SSLSocket, far: socket.socket) -> None:
+    """Forward in one thread, as OpenSSL allows no two on one connection, and Python 3.11 takes no lock."""
+    while True:
+        ready = [near] if near.pending() else select.select([near, far], [], [])[0]
+        for source in ready:
+            data = source.recv(65_536)
+            if not data:
+                return
+            (far if source is near else near).sendall(data)

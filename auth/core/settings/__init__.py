@@ -313,8 +313,5 @@ def _empty(environment: Mapping[str, str | None]) -> list[str]:
     """Return the names of variables that are empty and must not be."""
     fields = dataclasses.fields(Settings)
     full = {name_of(field.name) for field in fields if not field.metadata.get("may_be_empty", True)}
-    return [
-        name
-        for name, value in environment.items()
-        if value is not None and not value.strip() and (name in full or name.startswith(PROVIDER_PREFIX))
-    ]
+    empty = [name for name, value in environment.items() if value is not None and not value.strip()]
+    return [name for name in empty if name in full or name.startswith(PROVIDER_PREFIX)]
