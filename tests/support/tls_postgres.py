@@ -49,10 +49,11 @@ class TlsPostgres(TcpProxy):
 
 def _both_ways(near: ssl.SSLSocket, far: socket.socket) -> None:
     """Forward in one thread, as OpenSSL allows no two on one connection, and Python 3.11 takes no lock."""
-    while True:
-        ready = [near] if near.pending() else select.select([near, far], [], [])[0]
-        for source in ready:
-            data = source.recv(65_536)
-            if not data:
-                return
-            (far if source is near else near).sendall(data)
+    with contextlib.suppress(ValueError):  # of a socket that another thread has closed
+        while True:
+            ready = [near] if near.pending() else select.select([near, far], [], [])[0]
+            for source in ready:
+                data = source.recv(65_536)
+                if not data:
+                    return
+                (far if source is near else near).sendall(data)
