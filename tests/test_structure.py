@@ -645,19 +645,6 @@ def test_promises_of_the_security_page_have_their_tests():
     ] == []
 
 
-def test_asvs_table_has_all_requirements_with_settings_that_exist():
-    """The tests and documents that it names exist by the two tests above."""
-    page = (ROOT / "docs" / "security.md").read_text().partition("## OWASP ASVS")[2]
-    rows = re.findall(r"^\| ([0-9.]+) \| .+ \| (yes|setting|pages|no|n/a) \| (.+) \|$", page, re.MULTILINE)
-    chapters = Counter(number.partition(".")[0] for number in {number for number, *_ in rows})
-    assert chapters == {"6": 35, "7": 18, "8": 7, "9": 7, "10": 29}  # of levels 1 and 2 in ASVS 5.0
-    for number, holds, reason in rows:
-        named = re.findall(r"`(AUTH_\w+)[=`]", reason)
-        assert set(named) <= set(settings.names()), number
-        assert holds != "setting" or named, number
-        assert holds in ("no", "n/a") or "](" in reason or reason.startswith("As "), number
-
-
 def test_what_decides_about_a_token_has_one_home():
     deciding = {name for name, statement in STATEMENTS.items() if re.search(r"\bdecides\b", statement.text)}
     asking = {name for name, statement in STATEMENTS.items() if "what_decides(" in statement.text}

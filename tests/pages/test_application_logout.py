@@ -242,6 +242,18 @@ class TestLinkToSignOut:
         assert "asks to sign you out" not in words(visitor.visit(self.LINK))
         assert visitor.press("sign-out").url == self.BACK
 
+    def test_signed_out_browser_has_no_session_and_no_page_kept(self, app, alice):
+        visitor = Visitor(app).with_session_of(alice)
+        account = visitor.visit("/account")
+        assert (account.status, account.headers["Cache-Control"]) == (200, "no-store")
+        assert alice.email in account.text
+        visitor.visit("/sign-out")
+        visitor.press("sign-out")
+        assert not visitor.session_cookie
+        assert alice.email not in visitor.page.text
+        # What the browser still has leads to no page of the account.
+        assert alice.email not in visitor.visit("/account").text
+
     def test_without_an_application_it_leads_to_our_page(self, app, alice):
         visitor = Visitor(app).with_session_of(alice)
         visitor.visit("/sign-out")

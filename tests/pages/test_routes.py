@@ -1,9 +1,11 @@
-"""Rules for every route of the pages."""
+"""Rules for every route and script of the pages."""
+
+import re
 
 import pytest
 
 from auth.web.declarations import Level, route_of
-from tests.support.contract import page_routes
+from tests.support.contract import OPENAPI, page_routes
 from tests.test_contract import guard_of, is_limited, layers
 
 
@@ -33,3 +35,17 @@ def test_secrets_in_a_query_are_not_repeated(client, path):
 
 def test_style_sheet_stays_small(client):
     assert len(client.get("/static/page.css").data) < 15_500
+
+
+# What makes HTML or code of text, keeps something in the browser, hears other windows, or sets a member by its name.
+_FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|\bFunction\(|set(Timeout|Interval)\([\"'`]"
+    r"|localStorage|sessionStorage|indexedDB|\bcaches\b|document\.cookie|addEventListener\([\"']message|window\.onmessage|__proto__"
+    r"|\w\[(?![\"'])[^]]+\] ?=[^=]"
+)
+
+
+def test_scripts_of_pages_run_no_text_and_keep_nothing():
+    scripts = sorted((OPENAPI.parent / "auth").rglob("*.js"))
+    assert len(scripts) >= 6
+    assert [(path.name, found[0]) for path in scripts if (found := _FORBIDDEN.search(path.read_text()))] == []
