@@ -14,7 +14,8 @@ async function television() {
     body: JSON.stringify({ client_name: "Television", client_type: "public", grant_types: ["refresh_token", grant] }),
   });
   const { client_id } = await response.json();
-  return openid.discovery(new URL(url), client_id, undefined, openid.None(), { execute: [openid.allowInsecureRequests] });
+  const { issuer } = await (await fetch(`${url}/.well-known/openid-configuration`)).json();
+  return openid.discovery(new URL(issuer), client_id, undefined, openid.None(), { execute: [openid.allowInsecureRequests] });
 }
 
 /** A browser with its cookies, without JavaScript. */

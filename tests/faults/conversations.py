@@ -49,7 +49,10 @@ WITHOUT |= {
     "metadata_of_path",
     "oauth_metadata_of_path",
 }
-WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "make_challenge", "sso", "static"}
+WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "make_challenge", "static"}
+# Of wings that are off here.
+WITHOUT |= {"sso", "list_providers", "create_provider", "get_provider", "update_provider", "delete_provider"}
+WITHOUT |= {"ask_gate", "start_gate", "pass_gate", "leave_gate"}
 
 
 @dataclass
