@@ -37,7 +37,7 @@ def test_style_sheet_stays_small(client):
     assert len(client.get("/static/page.css").data) < 15_500
 
 
-# What makes HTML or code of text, keeps something in the browser, hears other windows, or sets a member by its name.
+# HTML or code made from text, storage in the browser, messages of other windows, members set by a computed name.
 _FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|\bFunction\(|set(Timeout|Interval)\([\"'`]"
     r"|localStorage|sessionStorage|indexedDB|\bcaches\b|document\.cookie|addEventListener\([\"']message|window\.onmessage|__proto__"
