@@ -13,7 +13,7 @@ import pytest
 from auth.cli.checks import Context, Failure
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
-from auth.openid.gates.check import CHECKS
+from auth.openid.gates.checks import CHECKS
 from sql import Database, queries
 from tests.support.browser import Browser, fill
 from tests.support.factors import set_up

@@ -165,7 +165,7 @@ READERS = {
     "api/verify.py": "distinguishes programs from browsers, which do not spend a link",
     "openid/gates/answers.py": "leads only a page that is opened to the sign-in, not its assets",
     "openid/gates/flow.py": "begins a sign-in only where a page is opened",
-    "openid/gates/check.py": "sends them, as a browser",
+    "openid/gates/checks.py": "sends them, as a browser",
 }
 
 

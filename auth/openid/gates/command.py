@@ -26,7 +26,7 @@ def command() -> None:
 )
 @click.option(
     "--tool",
-    default="127.0.0.1:9090",
+    default=snippets.TOOL,
     show_default=True,
     metavar="ADDRESS",
     help="Lead to the tool at ADDRESS.",

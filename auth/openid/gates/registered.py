@@ -20,7 +20,7 @@ def create(name: str, url: str, roles: list[str]) -> dict[str, Any]:
 
     Users are not asked for consent: the administrator gives it here.
     """
-    origin = _checked_origin(url)
+    origin = check_origin(url)
     body = {
         "client_name": name,
         "client_uri": origin,
@@ -33,7 +33,7 @@ def create(name: str, url: str, roles: list[str]) -> dict[str, Any]:
     try:
         return clients.create(body, gate_origin=origin) | {"gate_origin": origin}
     except UniqueViolation:
-        raise _refusal(f"{origin} has a gate already") from None
+        raise _refusal(f"{origin} has a gate already", url, "it has a gate already") from None
 
 
 def delete(gate_id: str) -> None:
@@ -48,21 +48,24 @@ def at_host(host: str) -> "queries.SelectGate":
     return found(queries.select_gate(latchkey.db, host=host), "not_found")
 
 
-def _checked_origin(url: str) -> str:
+def check_origin(url: str) -> str:
+    """Return the origin of a gate, without the slash that browsers add. Raises `ApiError`."""
     try:
         parts = uris.split(url)
     except uris.InvalidUri as error:
-        raise _refusal(str(error)) from None
+        raise _refusal(str(error), url) from None
     origin = uris.plain_origin(parts)
     if url.removesuffix("/") != origin or not parts.hostname:
-        raise _refusal("it must be an origin, in lower case, such as https://docs.example.com")
+        raise _refusal("it must be an origin, in lower case, such as https://docs.example.com", url)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
-        raise _refusal("it must begin with https://, unless its host is this machine")
+        raise _refusal("it must begin with https://, unless its host is this machine", url)
     own = uris.split(latchkey.settings.base_url)
     if parts.hostname == own.hostname:
-        raise _refusal("a gate needs a host of its own, not that of AUTH_BASE_URL")
+        raise _refusal("a gate needs a host of its own, not that of AUTH_BASE_URL", url)
     return origin
 
 
-def _refusal(problem: str) -> ApiError:
-    return ApiError("client.validation_failed", f"URL: {problem}", problem=f"URL: {problem}")
+def _refusal(problem: str, url: str, why: str = "") -> ApiError:
+    error = ApiError("client.validation_failed", f"URL: {problem}", problem=f"URL: {problem}")
+    error.values |= {"field": "url", "rule": "uri", "uri": url, "why": why or problem}
+    return error

@@ -6,12 +6,13 @@ from urllib.parse import urlsplit
 
 _FOLDER = Path(__file__).parents[3] / "deploy" / "gates"
 FILES = {"nginx": "nginx.conf", "caddy": "Caddyfile", "traefik": "traefik.yml"}
-_HOST, _TOOL, _SERVICE = "docs.example.com", "127.0.0.1:9090", "127.0.0.1:8000"
+TOOL = "127.0.0.1:9090"
+_HOST, _SERVICE = "docs.example.com", "127.0.0.1:8000"
 
 
 def snippet(proxy: str, gate_origin: str, *, tool: str, service: str) -> str:
     """Return the configuration of a proxy; `tool` and `service` are the addresses that it connects to."""
-    text = (_FOLDER / FILES[proxy]).read_text().replace(_SERVICE, service).replace(_TOOL, tool)
+    text = (_FOLDER / FILES[proxy]).read_text().replace(_SERVICE, service).replace(TOOL, tool)
     parts = urlsplit(gate_origin)
     if proxy == "caddy":
         return text.replace(

@@ -3,7 +3,6 @@
 An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
 """
 
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +10,11 @@ from typing import Any
 from flask import Blueprint, Response
 from marshmallow import Schema
 
-from auth.core.text.labels import quoted
 from auth.core.text.moments import until
-from auth.domain.account import grants
 from auth.openid import clients
-from auth.web import fields, targets
+from auth.openid.pages import gates, user_grants
+from auth.web import fields
 from auth.web.context import latchkey
-from auth.web.errors import ApiError, found
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
 from auth.web.html.admin.console_page import (
@@ -28,7 +25,6 @@ from auth.web.html.admin.console_page import (
     page_of,
     place_of,
 )
-from auth.web.html.admin.subjects import changeable_user
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
@@ -40,9 +36,6 @@ blueprint = Blueprint("applications", __name__)
 _COUNTED = 1000
 # The newest grants whose sessions are read for the last use of an application: in the list, and on its page.
 _SEARCHED, _SEARCHED_OF_ONE = 100, 1000
-_MOST_OF_USER = 25
-# Ended sessions, whose last use is shown, are kept so long.
-_KEPT = timedelta(days=30)
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
@@ -72,18 +65,6 @@ _ClientForm = Input.of(
 )
 
 
-def grants_of(user_id: str) -> SimpleNamespace:
-    """Return the grants of a user, newest first, for the user's page."""
-    grants = queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
-    return SimpleNamespace(grants=grants, unused=_unused)
-
-
-def _unused(since: str) -> str:
-    """Return what to say of the last use of an application that has no session, or none anymore."""
-    is_new = datetime.now(UTC) - datetime.fromisoformat(since) < _KEPT
-    return "never" if is_new else f"not in {_KEPT.days} days"
-
-
 @blueprint.get("/console/applications")
 @administrator
 def show_applications() -> Response:
@@ -94,7 +75,7 @@ def show_applications() -> Response:
     return console_page(
         "applications.html",
         amount=_amount,
-        unused=_unused,
+        unused=user_grants.unused,
         notice=told(_ACTS),
         **page_of(rows, "created_at"),
     )
@@ -106,19 +87,22 @@ def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = _found(client_id), read_query(Filters())
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
+    is_gate, state = subject.row.gate_origin is not None, "unblock" if subject.row.is_blocked else "block"
     secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
         secret_acts.append("end-old-secret")
+    own_acts = ["change-gate"] if is_gate else ["change", *secret_acts]
     return console_page(
         "application.html",
         client=subject.row,
-        unused=_unused,
+        unused=user_grants.unused,
         methods=_METHODS,
         grant_types=_GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
-        acts=_ACTS,
-        possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
-        notice=told(_MAKING | _ACTS),
+        snippets=gates.snippets_of(subject.row.gate_origin) if is_gate else {},
+        acts=_ACTS | gates.ACTS,
+        possible=[*own_acts, state, "delete"],
+        notice=told(_MAKING | gates.MAKING | _ACTS | gates.ACTS),
         **page_of(rows, "granted_at"),
     )
 
@@ -132,6 +116,7 @@ def _found(client_id: str) -> Subject:
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
     known = (
         {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+        | {"gate_origin": None}
         | client
         | _CHOICES
     )
@@ -150,16 +135,6 @@ def _making() -> Subject:
         client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
     )
     return Subject("Applications", "console/applications", row)
-
-
-def _grant(user_id: str, client_id: str) -> Subject:
-    user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
-    row = found(
-        queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id),
-        "oauth_consent_not_found",
-    )
-    known = SimpleNamespace(user_id=user.row.id, **row._asdict())
-    return Subject(user.name, user.path, known)
 
 
 def _amount(total: int) -> str:
@@ -218,12 +193,6 @@ def _new_secret_effects(subject: Subject) -> list[str]:
     if ends := subject.row.previous_secret_expires_at:
         effects.append(f"The old secret, which works {until(ends)}, stops working in any case.")
     return effects
-
-
-def _remove(subject: Subject, _form: dict[str, Any]) -> None:
-    with targets.act() as tx:
-        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), client_id=subject.row.id):
-            raise ApiError("oauth_consent_not_found")
 
 
 _act = partial(Act, needs_factor=True)
@@ -300,20 +269,8 @@ _ACTS = {
         is_destructive=True,
     ),
 }
-_GRANT_ACTS = {
-    "remove": Act(
-        title="Remove",
-        effects=lambda subject: [
-            f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
-            *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),
-        ],
-        undo="The user can allow it again.",
-        do=_remove,
-        done="Removed.",
-        is_destructive=True,
-    ),
-}
-
 serve(blueprint, "/console/applications", _MAKING, _making)
 serve(blueprint, "/console/applications/<client_id>", _ACTS, _found)
-serve(blueprint, "/console/users/<user_id>/applications/<client_id>", _GRANT_ACTS, _grant)
+serve(gates.blueprint, "/console/applications", gates.MAKING, _making)
+serve(gates.blueprint, "/console/applications/<client_id>", gates.ACTS, gates.only(_found))
+serve(blueprint, "/console/users/<user_id>/applications/<client_id>", user_grants.ACTS, user_grants.find)
