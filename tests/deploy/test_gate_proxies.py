@@ -367,7 +367,7 @@ def test_doctor_sees_that_forged_headers_do_not_get_through(running, app, parts,
     assert tool.requests == []
 
 
-def test_doctor_says_which_tool_is_open(proxy, parts, site, database, tool):
+def test_doctor_says_which_tool_is_open_until_a_proxy_is_in_front_of_it(proxy, parts, site, database, tool):
     settings = replace(parts.settings, gate=True, base_url=f"http://127.0.0.1:{site.port}")
     database.run("DELETE FROM oauth_clients WHERE name = 'grafana'")
     database.run("UPDATE oauth_clients SET gate_origin = %(open)s", open=tool.url)
@@ -377,6 +377,10 @@ def test_doctor_says_which_tool_is_open(proxy, parts, site, database, tool):
         f"{tool.url} answers 200 to a stranger with forged headers, instead of leading to the sign-in: the tool may be"
         " open."
     )
+    assert found.setting == "Compare the proxy with what latchkey gates create prints: docs/gate.md"
+    # The host leads to the proxy, as printed.
+    database.run("UPDATE oauth_clients SET gate_origin = %(it)s", it=proxy.origins["localhost"])
+    assert look(settings, parts.db) is None
 
 
 def look(settings: Settings, db: Database) -> Failure | None:

@@ -57,6 +57,7 @@ ELSEWHERE = {
     "Free space on the disk of Postgres' data directory. Nothing needs a restart.": "tests/faults/test_doctor.py",
     "Find the error of the file system of {} (dmesg), then mount it for writing.": "tests/faults/test_doctor.py",
     "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.": "tests/faults/test_doctor.py",
+    "Compare the proxy with what latchkey gates create prints: docs/gate.md": "tests/deploy/test_gate_proxies.py",
     "Mend what else fails here, then run: systemctl start latchkey": "tests/operator/processes/test_doctor_without_service.py",
     "Start the service, which does not run with this state directory: systemctl start latchkey": "tests/operator/processes/test_doctor_without_service.py",
     "Mend that, then start the service. For the whole log, run: journalctl -u latchkey": "tests/operator/processes/test_doctor_without_service.py",
@@ -74,7 +75,7 @@ two_roles = pytest.mark.skipif(
 
 def remedies() -> set[str]:
     """Return what the checks can print, with {} for what differs."""
-    sources = [*(ROOT / "auth/operator/doctor").glob("*.py"), *(ROOT / "auth").glob("*/checks.py")]
+    sources = [*(ROOT / "auth/operator/doctor").glob("*.py"), *(ROOT / "auth").glob("*/**/checks.py")]
     sources.append(ROOT / "auth/core/keys/resealing.py")
     return {text for source in sources for text in remedies_of(ast.parse(source.read_text()))}
 
