@@ -73,7 +73,7 @@ def sso() -> Response:
         raise ApiError("both.validation_failed")
     if "provider_id" not in body and "domain" not in body:
         raise ApiError("none.validation_failed")
-    row: Any = _by_id(body["provider_id"]) if "provider_id" in body else _by_domain(body["domain"])
+    row = _by_id(body["provider_id"]) if "provider_id" in body else _by_domain(body["domain"])
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
     wish = {"provider": row.identifier, "redirect_to": checked_redirect(body)}
@@ -83,13 +83,13 @@ def sso() -> Response:
     return jsonify(url=url) if body["skip_http_redirect"] else redirect(url, 303)
 
 
-def _by_id(id: str) -> Any:
+def _by_id(id: str) -> "queries.SelectIdentityProvider":
     if not is_uuid(id):
         raise ApiError("validation_failed", "provider_id: must be a UUID")
     return found(finding.select(id), "id.sso_provider_not_found")
 
 
-def _by_domain(domain: str) -> Any:
+def _by_domain(domain: str) -> "queries.SelectProviderOfDomain":
     return found(finding.of_domain(domain), "sso_provider_not_found")
 
 

@@ -12,7 +12,7 @@ from marshmallow import Schema
 
 from auth.core.text.moments import until
 from auth.openid import clients
-from auth.openid.pages import gates, user_grants
+from auth.openid.pages import console_gates, console_grants
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
@@ -75,7 +75,7 @@ def show_applications() -> Response:
     return console_page(
         "applications.html",
         amount=_amount,
-        unused=user_grants.unused,
+        unused=console_grants.unused,
         notice=told(_ACTS),
         **page_of(rows, "created_at"),
     )
@@ -95,14 +95,14 @@ def show_application(client_id: str) -> Response:
     return console_page(
         "application.html",
         client=subject.row,
-        unused=user_grants.unused,
+        unused=console_grants.unused,
         methods=_METHODS,
         grant_types=_GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
-        snippets=gates.snippets_of(subject.row.gate_origin) if is_gate else {},
-        acts=_ACTS | gates.ACTS,
+        snippets=console_gates.snippets_of(subject.row.gate_origin) if is_gate else {},
+        acts=_ACTS | console_gates.ACTS,
         possible=[*own_acts, state, "delete"],
-        notice=told(_MAKING | gates.MAKING | _ACTS | gates.ACTS),
+        notice=told(_MAKING | console_gates.MAKING | _ACTS | console_gates.ACTS),
         **page_of(rows, "granted_at"),
     )
 
@@ -271,6 +271,13 @@ _ACTS = {
 }
 serve(blueprint, "/console/applications", _MAKING, _making)
 serve(blueprint, "/console/applications/<client_id>", _ACTS, _found)
-serve(gates.blueprint, "/console/applications", gates.MAKING, _making)
-serve(gates.blueprint, "/console/applications/<client_id>", gates.ACTS, gates.only(_found))
-serve(blueprint, "/console/users/<user_id>/applications/<client_id>", user_grants.ACTS, user_grants.find)
+serve(console_gates.blueprint, "/console/applications", console_gates.MAKING, _making)
+serve(
+    console_gates.blueprint,
+    "/console/applications/<client_id>",
+    console_gates.ACTS,
+    console_gates.only(_found),
+)
+serve(
+    blueprint, "/console/users/<user_id>/applications/<client_id>", console_grants.ACTS, console_grants.find
+)
