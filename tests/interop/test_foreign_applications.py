@@ -4,6 +4,8 @@ each signs a user in here, in Chromium.
 
 import os
 import secrets
+import shlex
+import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,6 +19,7 @@ import pytest
 from auth.openid.command.applications import APPLICATIONS
 from tests.support.browser import Browser
 from tests.support.commands import run_command
+from tests.support.postgres import Postgres
 from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.relying_parties import ENDS, TELLS, allow, end_session, running, sign_in
 from tests.support.tcp_proxy import TcpProxy
@@ -27,6 +30,11 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 HERE = Path(__file__).parent / "applications"
 
 
+def variables(settings: str) -> dict[str, str]:
+    """Return the environment that lines set."""
+    return dict(each.split("=", 1) for each in shlex.split(settings, comments=True))
+
+
 class Application(ABC):
     """An application at a port of its own. A class for each name of `--for` that is tested."""
 
@@ -34,6 +42,7 @@ class Application(ABC):
     START: ClassVar[str] = "/"
     BUTTON: ClassVar[str] = ""
     PROOF: ClassVar[str] = "/"
+    postgres: Postgres | None = None
 
     def __init__(self, directory: Path, make_python: Callable[[Path], Path]) -> None:
         self.directory, self._make_python = directory, make_python
@@ -49,6 +58,11 @@ class Application(ABC):
     @abstractmethod
     def command(self, settings: str) -> list[str]:
         """Configure the application, and return what runs it."""
+
+    def end(self) -> None:
+        """Stop the database of the application, if it needs one."""
+        if self.postgres:
+            self.postgres.stop()
 
     def proves(self, page: Browser, email: str) -> None:
         """Wait until the application shows who is signed in."""
@@ -66,6 +80,15 @@ class AuthJs(Application):
         return ["node", str(HERE / "authjs" / "server.mjs")]
 
 
+class JupyterHub(Application):
+    START, PROOF = "/hub/oauth_login", "/hub/home"
+
+    def command(self, settings: str) -> list[str]:
+        config = self.directory / "jupyterhub_config.py"
+        config.write_text((HERE / "jupyterhub" / "without_proxy.py").read_text() + settings)
+        return [str(self.python("jupyterhub") / "jupyterhub"), "--config", str(config)]
+
+
 class Django(Application):
     START = "/oidc/authenticate/"
 
@@ -73,6 +96,47 @@ class Django(Application):
         project = self.directory / "project.py"
         project.write_text(settings + (HERE / "django" / "project.py").read_text())
         return [str(self.python("django") / "python"), str(project)]
+
+
+class Streamlit(Application):
+    BUTTON = "Sign in"
+
+    def command(self, settings: str) -> list[str]:
+        (self.directory / ".streamlit").mkdir()
+        secret = f'cookie_secret = "{secrets.token_hex()}"\n'
+        (self.directory / ".streamlit" / "secrets.toml").write_text(settings + secret)
+        options = ["--server.port", str(self.port), "--server.headless", "true"]
+        options += ["--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false"]
+        return [
+            str(self.python("streamlit") / "streamlit"),
+            "run",
+            str(HERE / "streamlit" / "app.py"),
+            *options,
+        ]
+
+
+class Miniflux(Application):
+    START, PROOF = "/oauth2/oidc/redirect", "/settings"
+
+    def command(self, settings: str) -> list[str]:
+        if not shutil.which("go"):
+            pytest.skip("NOT TESTED: Miniflux, which needs go")
+        program = HERE / "miniflux" / "target" / "miniflux"
+        build = ["go", "build", "-o", str(program), "miniflux.app/v2"]
+        subprocess.run(build, cwd=HERE / "miniflux", check=True)
+        self.postgres = Postgres(self.directory / "postgres")
+        self.environment |= variables(settings) | {
+            "DATABASE_URL": self.postgres.url,
+            "RUN_MIGRATIONS": "1",
+            "LISTEN_ADDR": f"127.0.0.1:{self.port}",
+            "BASE_URL": self.url,
+        }
+        return [str(program)]
+
+    def proves(self, page: Browser, email: str) -> None:
+        page.open(f"{self.url}{self.PROOF}")
+        # The user is named only in the hint of a button.
+        page.wait(lambda: email in page.run("document.querySelector('.logout-button')?.title ?? ''"))
 
 
 class Synapse(Application):
@@ -121,7 +185,10 @@ trusted_key_servers: []
 
 TESTED: dict[str, type[Application]] = {
     "authjs": AuthJs,
+    "jupyterhub": JupyterHub,
+    "miniflux": Miniflux,
     "mozilla-django-oidc": Django,
+    "streamlit": Streamlit,
     "synapse": Synapse,
 }
 
@@ -138,6 +205,7 @@ def start(make_app, make_python, here, request) -> Callable[..., Application]:
     def start(name: str, *options: str) -> Application:
         directory = use(short_directory())
         application = TESTED[name](directory, make_python)
+        request.addfinalizer(application.end)
         arguments = (name, f"{application.url}{APPLICATIONS[name].callback}", "--for", name, *options)
         made = run_command(
             make_app(AUTH_BASE_URL=here, AUTH_WEBHOOK_PRIVATE_NETWORKS="true"),

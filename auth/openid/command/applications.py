@@ -239,7 +239,7 @@ Scopes             openid profile email
     "streamlit": Application(
         "/oauth2callback",
         """\
-# .streamlit/secrets.toml, with the package Authlib; cookie_secret is a random text of your own
+# .streamlit/secrets.toml, with the package streamlit[auth]; cookie_secret is a random text of your own
 [auth]
 redirect_uri = "$redirect_uri"
 client_id = "$client_id"
