@@ -39,6 +39,7 @@ pytest.register_assert_rewrite(
     "tests.support.answers",
     "tests.support.users",
     "tests.support.contract",
+    "tests.support.devices",
     "tests.support.inbox",
     "tests.support.links",
     "tests.support.log_watch",

@@ -204,6 +204,17 @@ def test_contract_is_plain_yaml_which_every_version_reads_alike():
     ] == []
 
 
+def test_members_of_bodies_have_no_default():
+    """openapi-typescript makes them mandatory."""
+    assert [
+        name
+        for name, operation in OPERATIONS.items()
+        for _where, body in operation.bodies()
+        for node in nodes(body["schema"])
+        if "default" in node
+    ] == []
+
+
 def test_schemas_have_no_names_that_code_generators_give():
     """In Go, `NewUser` makes a `User`. Bodies and responses without a name are `SignupRequest` and the like."""
     names = set(CONTRACT["components"]["schemas"])

@@ -118,7 +118,7 @@ def test_client(service, name):
     run([str(NODE), "--test", "--test-reporter=spec", name], HERE, service)
 
 
-@pytest.mark.parametrize("service", ["autoconfirm"], indirect=True)
+@pytest.mark.parametrize("service", ["default"], indirect=True)
 def test_typescript_client_generated_from_openapi_yaml_compiles_and_works(service, tmp_path):
     shutil.copy(HERE / "generated.ts", tmp_path)
     shutil.copy(HERE / "package.json", tmp_path)

@@ -24,17 +24,9 @@ from tests.support.openid import (
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 
+pytest_plugins = ["tests.support.devices"]
+
 EXPIRE = "UPDATE oauth_requests SET code_expires_at = now()"
-
-
-@pytest.fixture
-def television(database):
-    return make_television(database)
-
-
-@pytest.fixture
-def device(client, television):
-    return begin(client, television)
 
 
 @pytest.fixture

@@ -11,22 +11,14 @@ from tests.support.openid import assert_refused, grant
 from tests.support.pages import Visitor, words
 from tests.support.users import PASSWORD
 
+pytest_plugins = ["tests.support.devices"]
+
 WARNING = "Only continue if you started this on a device in front of you."
 WRONG = "This code is wrong or has expired."
 LATER = (
     "UPDATE sessions SET created_at = created_at - interval '16 minutes', reauthenticated_at = NULL,"
     " factor_proved_at = NULL"
 )
-
-
-@pytest.fixture
-def television(database):
-    return make_television(database)
-
-
-@pytest.fixture
-def device(client, television):
-    return begin(client, television)
 
 
 @pytest.fixture

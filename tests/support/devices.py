@@ -1,7 +1,9 @@
-"""Devices without a browser, which sign their users in by a code."""
+"""Devices without a browser, which sign their users in by a code. Tests load the fixtures as a plugin."""
 
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from auth.openid.clients import DEVICE_CODE
 from tests.support.openid import Client, make_client
@@ -44,3 +46,14 @@ def begin(http: Any, client: Client, scope: str = "openid email", **form: str) -
     response = client.post(http, "/oauth/device_authorization", scope=scope, **form)
     assert response.status_code == 200, response.text
     return Device(http, client, response.json)
+
+
+@pytest.fixture
+def television(database: Rows) -> Client:
+    return make_television(database)
+
+
+@pytest.fixture
+def device(client: Any, television: Client) -> Device:
+    """A television that waits for its user."""
+    return begin(client, television)
