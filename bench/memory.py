@@ -1,20 +1,31 @@
 """Memory of the whole service with its Postgres, as proportional set size."""
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import bcrypt
+import pyrage
+
 from bench import load
 from bench.figures import Figure, Pace, against, alone
-from bench.people import People
+from bench.people import PASSWORD, People
 from bench.service import RAISED, BenchService, new_state_dir
+from tests.support.commands import run_process
 from tests.support.processes import children_of
 
 REQUESTS = 100_000
+# Of a night, beside backups and imports.
+_NIGHTLY_REQUESTS, _BACKUPS, _IMPORTED = 38_000, 3, 2000
 
 
 def measure(pace: Pace) -> Iterator[Figure]:
     """Yield the figures."""
-    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
+    recipient = str(pyrage.x25519.Identity.generate().to_public())
+    options = RAISED | {"AUTH_BACKUP_RECIPIENTS": recipient}
+    with new_state_dir() as state_dir, BenchService(state_dir, **options) as service:
+        time.sleep(pace.seconds(5))  # the delivery process has polled the outbox by then
         idle = proportional_mebibytes(service.process.pid)
         people = People(service, 1000)
         people.insert()
@@ -24,9 +35,13 @@ def measure(pace: Pace) -> Iterator[Figure]:
         half = proportional_mebibytes(service.process.pid)
         _send(service, people, tokens, requests // 2)
         end = proportional_mebibytes(service.process.pid)
-    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 145")
-    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 215")
+        _back_up_and_import(state_dir)
+        _send(service, people, tokens, pace.number(_NIGHTLY_REQUESTS, brief=200))
+        night = proportional_mebibytes(service.process.pid)
+    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 130")
+    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 190")
     yield against("memory after 100,000 requests, against 50,000", [end], [half], "≤ 1.05")
+    yield against("memory after backups, imports and 38,000 requests more, in MiB", [night], [end], "≤ 1.1")
 
 
 def proportional_mebibytes(pid: int) -> float:
@@ -53,3 +68,18 @@ def _send(service: BenchService, people: People, tokens: list[str], requests: in
         sent += load.run(service.port, users, seconds=min(5, requests / 1000)).requests
         refreshes = people.refreshes(load.CONNECTIONS * 2)
         sent += load.run(service.port, refreshes, seconds=min(5, requests / 1000), renews=True).requests
+
+
+def _back_up_and_import(state_dir: Path) -> None:
+    password_hash = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+    users = [
+        {"email": f"imported{number}@bench.example", "password_hash": password_hash}
+        for number in range(_IMPORTED)
+    ]
+    file = state_dir / "imported.jsonl"
+    file.write_text("\n".join(map(json.dumps, users)))
+    commands = [["users", "import", str(file)]]
+    commands += [["backup", str(state_dir / "backup.age"), "--no-rehearsal"]] * _BACKUPS
+    for command in commands:
+        done = run_process({"AUTH_STATE_DIR": str(state_dir)}, *command)
+        assert done.returncode == 0, done.stderr

@@ -1,36 +1,28 @@
-"""Latency of a reader beside slow clients, idle connections, large bodies and floods of log-ins, with gunicorn alone
-and behind nginx.
-"""
+"""Latency of a reader beside slow clients, idle connections, large bodies and floods of log-ins."""
 
 import http.client
 import itertools
 import json
 import resource
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 
 from bench import load
 from bench.clients import loopback
 from bench.figures import Figure, Pace, against, alone
 from bench.load import Load
-from bench.memory import proportional_mebibytes
 from bench.people import LOG_IN, PASSWORD, People, log_in
 from bench.processor import hashes_per_second
 from bench.service import RAISED, BenchService, new_state_dir
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import wait_until
 
 SLOW, IDLE = 1000, 5000
-# Clients that log in with wrong passwords, and so many that the hashing queue is full.
-FLOODING, TOO_MANY = 64, 400
+# Clients that log in with wrong passwords.
+FLOODING = 64
 # Longer than the deadline of gunicorn, so that slow clients reconnect.
 SECONDS = 11
 _FLOOD_SECONDS = 4
@@ -46,19 +38,6 @@ _LARGE_BODIES = {
     "wide bodies of 64 KiB": json.dumps({f"{number:x}": 1 for number in range(5_400)}),
     "bodies of 60,000 members": json.dumps({f"{number:x}": 1 for number in range(60_000)}),
 }
-_NGINX = """
-pid {directory}/pid; daemon off; worker_processes auto; worker_rlimit_nofile 20000; error_log {directory}/log;
-events {{ worker_connections 8000; }}
-http {{
-    access_log off; client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
-    fastcgi_temp_path {directory}/fastcgi; uwsgi_temp_path {directory}/uwsgi; scgi_temp_path {directory}/scgi;
-    upstream latchkey {{ server 127.0.0.1:{port} max_fails=0; keepalive 32; }}
-    server {{
-        listen 127.0.0.1:{own_port} backlog=4096;
-        location / {{ proxy_pass http://latchkey; proxy_http_version 1.1; proxy_set_header Connection ""; }}
-    }}
-}}
-"""
 
 
 def measure(pace: Pace) -> Iterator[Figure]:
@@ -69,13 +48,9 @@ def measure(pace: Pace) -> Iterator[Figure]:
         people = People(service, 1000)
         people.insert()
         reader = Reader(service, people)
-        yield from _crowds(pace, reader, service.port, "gunicorn alone")
-        if shutil.which("nginx"):
-            with nginx(service.port) as port:
-                yield from _crowds(pace, reader, port, "behind nginx")
+        yield from _crowds(pace, reader)
         yield from _large_bodies(pace, reader)
         yield from _flood(pace, reader)
-        yield from _overload(pace, reader)
 
 
 class Reader:
@@ -102,18 +77,21 @@ def _allow_open_files(number: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _crowds(pace: Pace, reader: Reader, port: int, where: str) -> Iterator[Figure]:
+def _crowds(pace: Pace, reader: Reader) -> Iterator[Figure]:
+    port = reader.service.port
     slow, idle = pace.number(SLOW, brief=20), pace.number(IDLE, brief=20)
     crowds: dict[str, AbstractContextManager[None]] = {
         "no other clients": nullcontext(),
         f"{slow:,} slow clients": slow_clients(port, slow),
         f"{idle:,} idle connections": idle_connections(port, idle),
     }
+    failures = 0
     for name, crowd in crowds.items():
         with crowd:
             answered = reader.users(port, pace.seconds(SECONDS))
-        yield alone(f"p99 of GET /user with {name}, {where}, in ms", answered.percentile(99))
-        yield alone(f"failed GET /user with {name}, {where}", answered.failures, "≤ 0")
+        failures += answered.failures
+        yield alone(f"p99 of GET /user with {name}, in ms", answered.percentile(99))
+    yield alone("failed GET /user with such clients", failures, "≤ 0")
 
 
 def _large_bodies(pace: Pace, reader: Reader) -> Iterator[Figure]:
@@ -162,31 +140,6 @@ def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:
     share = logged_in / pace.rounds / _RIGHTFUL
     yield alone("share of rightful log-ins that succeed within three tries during a flood", share, "≥ 1")
     yield against("log-ins/s during a flood, against what the cores can hash", checked, hashing, "≥ 0.85")
-
-
-def _overload(pace: Pace, reader: Reader) -> Iterator[Figure]:
-    service, number = reader.service, pace.number(TOO_MANY, brief=8)
-    before, during, after, refused, calm = [], [], [], [], []
-    idle = peak = proportional_mebibytes(service.process.pid)
-    for _ in range(pace.rounds):
-        before.append(reader.users(service.port, pace.seconds(2)))
-        with _wrong_passwords(service, number) as stop, ThreadPoolExecutor(1) as threads:
-            reading = threads.submit(reader.users, service.port, pace.seconds(_FLOOD_SECONDS))
-            # Summing up the memory takes milliseconds of a core, so do it rarely.
-            while wait([reading], 0.5).not_done:
-                peak = max(peak, proportional_mebibytes(service.process.pid))
-            refused.append(stop().percentile(99, "503"))
-        during.append(reading.result())
-        calm.append(seconds_until_calm(service))
-        after.append(reader.users(service.port, pace.seconds(2)))
-    p99s = [[one.percentile(99) for one in taken] for taken in (before, during, after)]
-    yield against(f"p99 of GET /user while {number} clients log in, in ms, against before", p99s[1], p99s[0])
-    failures = sum(one.failures for one in during)
-    yield alone(f"failed GET /user while {number} clients log in, turned away too", failures)
-    yield alone("p99 of the responses with 503, in ms", median(refused))
-    yield alone(f"memory added while {number} clients log in, in MiB", peak - idle)
-    yield alone("seconds until a log-in is as quick as before, when they have gone", median(calm))
-    yield against("p99 of GET /user then, in ms, against before", p99s[2], p99s[0])
 
 
 def _wrong_passwords(service: BenchService, clients: int) -> AbstractContextManager[Callable[[], Load]]:
@@ -261,23 +214,3 @@ def _connect(port: int, sent: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(sent)
     return connection
-
-
-@contextmanager
-def nginx(port: int) -> Iterator[int]:
-    """Run nginx in front of the service, without the limits and TLS of deploy/nginx.conf; yield its port."""
-    own_port = free_port()
-    with TemporaryDirectory(prefix="latchkey-bench-") as directory:
-        path = Path(directory, "nginx.conf")
-        path.write_text(_NGINX.format(directory=directory, port=port, own_port=own_port))
-        with subprocess.Popen(["nginx", "-c", str(path), "-e", f"{directory}/log"]) as process:
-            try:
-                wait_until(lambda: _is_taken(own_port))
-                yield own_port
-            finally:
-                process.terminate()
-
-
-def _is_taken(port: int) -> bool:
-    with socket.socket() as connection:
-        return connection.connect_ex(("127.0.0.1", port)) == 0

@@ -8,10 +8,8 @@ from functools import partial
 
 from bench import load
 from bench.applications import Application
-from bench.factors import Apps
 from bench.figures import Figure, Pace, against, alone
 from bench.load import CONNECTIONS, Load
-from bench.passkeys import Passkeys
 from bench.people import People
 from bench.processor import Spent, hashes_per_second, milliseconds_of_a_hash, spent
 from bench.service import RAISED, BenchService, balanced_load, new_state_dir
@@ -87,11 +85,8 @@ def measure(pace: Pace) -> Iterator[Figure]:
 def _requests(pace: Pace, people: People) -> dict[str, _Request]:
     people.insert()
     tokens = people.access_tokens(people.refresh_tokens(pace.number(256, brief=CONNECTIONS)))
-    passkeys, application = Passkeys(people), Application(people)
+    application = Application(people)
     of_clients = application.access_tokens(len(tokens))
-    sign_ins = pace.number(1000, brief=40)
-    # A factor takes one code in half a minute.
-    apps = Apps(people, tokens, pace.number(4, brief=2))
 
     def reads(path: str, tokens: list[str]) -> Callable[[], list[str]]:
         return lambda: [load.get(path, token=token) for token in tokens]
@@ -103,9 +98,6 @@ def _requests(pace: Pace, people: People) -> dict[str, _Request]:
         "POST /oauth/token (refresh)": _Request(
             partial(application.refreshes, 2 * CONNECTIONS), 3000, "≤ 0.03", renews=True
         ),
-        "GET /health": _Request(lambda: [load.get("/health")], 8000),
-        "sign-in with a passkey": _Request(partial(passkeys.sign_ins, sign_ins), sign_ins),
-        "verification of a TOTP code": _Request(apps.verifications, sign_ins),
         "log-in": _Request(people.log_ins, 150, connections=LOG_IN_CONNECTIONS),
     }
 

@@ -54,9 +54,9 @@ _RESOURCE_POLICY = "Cross-Origin-Resource-Policy"
 class Edge:
     """WSGI middleware that serves every path under `/auth/v1` too, adds headers, and logs the request."""
 
-    def __init__(self, application: WSGIApplication, parts: Latchkey) -> None:
+    def __init__(self, application: WSGIApplication) -> None:
         self._application = application
-        self._metrics = _metrics(parts)
+        self.metrics: RequestMetrics | None = None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         _find_route(environ)
@@ -88,8 +88,8 @@ class Edge:
                 user_id=g.user_id or (g.subject and g.subject["user_id"]),
                 error_code=g.refused_because,
             )
-            if self._metrics:
-                self._metrics.count(method, code, seconds)
+            if self.metrics:
+                self.metrics.count(method, code, seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
@@ -100,21 +100,22 @@ def register(app: Flask, settings: Settings) -> None:
     app.after_request(_end)
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
-    app.wsgi_app = Edge(app.wsgi_app, app.extensions[EXTENSION])  # type: ignore[method-assign]
+    app.wsgi_app = Edge(app.wsgi_app)  # type: ignore[method-assign]
+
+
+def count_requests(app: Flask) -> None:
+    """Count the requests of this worker, if metrics are on."""
+    parts: Latchkey = app.extensions[EXTENSION]
+    if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
+        return
+    from auth.web.request_metrics import RequestMetrics
+
+    app.wsgi_app.metrics = RequestMetrics(parts)  # type: ignore[attr-defined]
 
 
 def log_context() -> dict[str, str]:
     """Return the members added to every log event of a request."""
     return {"request_id": current_g().request_id} if has_request_context() else {}
-
-
-def _metrics(parts: Latchkey) -> "RequestMetrics | None":
-    """Return the request counter of this worker, if metrics are on."""
-    if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
-        return None
-    from auth.web.request_metrics import RequestMetrics
-
-    return RequestMetrics(parts)
 
 
 def for_no_other_origin(response: Response) -> Response:

@@ -20,7 +20,7 @@ _LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor name
 _FULL = "The disk of the database is full; nothing can be written"
 _FLAG = struct.Struct("?")
 # Whether a request has found the disk of the database full, and no check has found room since. All workers
-# share this memory, because the application is imported before the fork.
+# share this memory, because the module is imported before the fork.
 _disk_was_full = mmap.mmap(-1, _FLAG.size)
 
 

@@ -163,11 +163,12 @@ def limited(
 def register(app: Flask, settings: Settings) -> None:
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
-    if uri.startswith(("redis://", "rediss://")):
-        timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
-        app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
-        # Without Redis requests are served uncounted; without the database they fail anyway.
-        app.config["RATELIMIT_SWALLOW_ERRORS"] = True
+    # Without Redis requests are served uncounted; without the database they fail anyway. Not by `app.config`:
+    # Flask-Limiter would keep what the application before a reload had.
+    is_redis = uri.startswith(("redis://", "rediss://"))
+    timeouts: dict[str, Any] = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
+    limiter._swallow_errors = is_redis
+    limiter._storage_options = timeouts | {"wrap_exceptions": True} if is_redis else {}
     # There are no limits of the whole application. Flask-Limiter would look for them at every request, unless
     # it is registered already.
     app.extensions["limiter"] = {limiter}

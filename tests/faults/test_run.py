@@ -151,10 +151,10 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
         line = f"Not reloaded; the workers keep running: {problem}"
         wait_until(lambda: line in service.said())
         assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
-        logo.write_text("<svg/>")
+        logo.write_text("<svg></svg>")
         service.process.send_signal(signal.SIGHUP)
         wait_until(lambda: workers.isdisjoint(both_workers_of(service)))
-        service.wait_until_healthy()
+        assert service.get("/brand/logo") == (200, b"<svg></svg>")
 
 
 # Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, and nohup closes

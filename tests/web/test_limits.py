@@ -1,8 +1,10 @@
 """Rate limits: what counts together, and the headers of responses."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
+import psycopg2
 import pytest
 
 from auth.core.settings import SettingsError
@@ -10,6 +12,7 @@ from tests.conftest import new_app
 from tests.support.answers import NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
+from tests.support.processes import free_port
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, issue_token, refresh, session_of, sign_in
@@ -528,3 +531,17 @@ def test_other_storage_counts_requests_and_the_database_failed_passwords(
         assert (database.count("request_counts"), database.count("failure_counts")) == (0, 4)
         stored = [int(redis.get(key)) for key in redis.keys("*/sign_in_with_password/*")]
         assert stored == ([3] if storage == "redis" else [])
+
+
+def test_application_after_a_reload_counts_and_fails_by_its_own_storage(storing, database, database_url):
+    def log_in(client):
+        return ask(client, "POST", "/login-admin")
+
+    assert limits(log_in(storing("postgresql"))) == (2, 1)
+    answer = log_in(storing(f"redis://127.0.0.1:{free_port()}/0"))
+    assert (answer.status_code, limits(answer)) == (400, None)
+    client = storing("postgresql")
+    assert limits(log_in(client)) == (2, 0)
+    with closing(psycopg2.connect(database_url)) as holder:
+        holder.cursor().execute("LOCK TABLE request_counts IN ACCESS EXCLUSIVE MODE")
+        assert_error(log_in(client), 503, "service_unavailable")

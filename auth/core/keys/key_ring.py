@@ -53,8 +53,11 @@ class KeyRing:
             for problem in problems:
                 log.error("keys_not_read_again", reason=problem)
         self._problems = problems
-        if problems:
-            return
+        if not problems:
+            self.use(settings)
+
+    def use(self, settings: Settings) -> None:
+        """Use the keys of these settings."""
         self.settings = settings
         step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)

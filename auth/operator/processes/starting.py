@@ -71,6 +71,7 @@ def _start(server: Any, chosen: Settings) -> None:
             )
             logs.say(chosen, said, "warning")
     served.current = replace(kept, database_url=database_url)
+    make_application(served.current)
 
 
 def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
@@ -85,11 +86,12 @@ def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
             logs.say(chosen, f"Migrated the database: {step}.")
 
 
-def import_application(*, has_metrics: bool) -> None:
-    """Load what the workers share. They create the application: by name, as it is above this room."""
-    importlib.import_module("app")
-    if has_metrics:
+def make_application(settings: Settings) -> None:
+    """Create the application, which the workers share: by name, as it is above this room."""
+    served.application = importlib.import_module("app").create_app(settings)
+    if settings.metrics_bind:
         importlib.import_module("auth.web.request_metrics")
+    gc.unfreeze()  # the application before a reload
     gc.collect()
     gc.freeze()  # else the collector would write to this memory, and copy it for each worker
 

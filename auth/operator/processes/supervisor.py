@@ -2,11 +2,11 @@
 
 A HUP executes only that file again, so this module keeps no settings: `auth.core.settings.served` has them.
 
-The master imports the application, and its workers share that memory, as forks. Before a fork there must be
-nothing that two workers cannot share: no connection, thread, random state, open file, metric (which opens its
-file) or application with its parts. So `create_app` is left to the worker, and what starts the service closes
-its connections. The delivery process lives by threads, and gevent has patched the master: it is a program of
-its own.
+The master creates the application, and its workers share that memory, as forks. Before a fork there must be
+nothing that two workers cannot share: no connection, thread, random state, open file or metric (which opens
+its file). So `create_app` opens nothing, `wsgi.py` starts in the worker what has a thread or a file, and what
+starts the service closes its connections. The delivery process lives by threads, and gevent has patched the
+master: it is a program of its own.
 """
 
 import gc
@@ -50,7 +50,7 @@ def settings() -> Settings:
 
 
 def on_starting(server: Any) -> None:
-    """Start Postgres, apply the schema and import the application, or exit with one line for the operator."""
+    """Start Postgres, apply the schema and create the application, or exit with one line for the operator."""
     # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
@@ -71,7 +71,6 @@ def on_starting(server: Any) -> None:
         raise
     if redis_problem := start_checks.redis_problem(chosen):
         _say(redis_problem, "warning")
-    starting.import_application(has_metrics=chosen.metrics_bind is not None)
 
 
 def when_ready(server: Any) -> None:
@@ -187,6 +186,7 @@ def _reload(server: Any) -> None:
             loaded = replace(loaded, origins=others)
         keep = partial(fingerprints.keep, settings=loaded)
         served.current = starting.with_database(loaded.database_url, keep)
+        starting.make_application(served.current)
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         problem = str(error)
     except psycopg2.Error as error:

@@ -9,6 +9,7 @@ from auth.core.settings.brand import logo_file
 def init_app(app: Flask, settings: Settings) -> None:
     from auth.web.html import brand, leaving, page, problems
 
+    logo_file.cache_clear()  # a reload reads the files again
     for setting, logo in settings.logos.items():
         logo_file(setting, logo)
     app.register_blueprint(brand.blueprint)

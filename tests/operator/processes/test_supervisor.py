@@ -21,13 +21,12 @@ runpy.run_path("gunicorn.conf.py")
 from auth.operator.processes import starting
 from auth.core.settings import state
 os.environ[state.METRICS_DIRECTORY] = os.environ["AUTH_STATE_DIR"]
-starting.import_application(has_metrics=True)
+from auth.core.settings import load
+starting.make_application(load())
 
-import flask, gevent, psycopg2, redis, requests
-from auth.web.context import Latchkey
+import flask, gevent, psycopg2, redis.connection, requests
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.metrics import MetricWrapperBase
-from sql import Database
 def randoms():
     key = Ed25519PrivateKey.generate().private_bytes_raw().hex()
     return [random.random(), random.SystemRandom().random(), secrets.token_hex(), str(uuid.uuid4()), key]
@@ -40,8 +39,9 @@ def child():
 # gunicorn's worker makes gevent's event loop anew.
 opened = [each for each in descriptors() - before if "anon_inode:[event" not in each]
 gc.unfreeze()
-made = (psycopg2.extensions.connection, redis.Redis, requests.Session, Database, Latchkey, flask.Flask)
-found = [type(each).__name__ for each in gc.get_objects() if isinstance(each, (*made, MetricWrapperBase))]
+connections = (psycopg2.extensions.connection, redis.connection.Connection, requests.Session)
+made = (*connections, flask.Flask, MetricWrapperBase)
+found = [type(each).__name__ for each in gc.get_objects() if issubclass(type(each), made)]
 print(json.dumps({
     "native threads": len(os.listdir("/proc/self/task")),
     "threads": threading.active_count(),
@@ -56,11 +56,16 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory) -> dict:
-    """Import the application as the master does, and describe the process."""
+    """Create the application as the master does, and describe the process."""
     environment = {
         "PATH": os.environ["PATH"],
         "AUTH_STATE_DIR": str(tmp_path_factory.mktemp("state")),
         "AUTH_METRICS_BIND": "127.0.0.1:1",
+        "AUTH_RATE_LIMIT_STORAGE": "redis://127.0.0.1:1",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "AUTH_SECRET_KEY": "secret-0123456789-abcdefghijklmnopqrstuvwxyz",
+        "AUTH_SERVICE_ROLE_KEY": "service-0123456789-abcdefghijklmnopqrstuvwxyz",
+        "AUTH_JWT_SECRET": "signing-0123456789-abcdefghijklmnopqrstuvwxyz",
     }
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=CHECKOUT, env=environment, capture_output=True, check=False
@@ -69,13 +74,13 @@ def master(tmp_path_factory) -> dict:
     return json.loads(done.stdout)
 
 
-def test_master_has_no_threads_descriptors_or_shared_objects_before_it_forks(master):
+def test_master_has_the_application_without_threads_descriptors_or_connections_before_it_forks(master):
     expected = {
         "native threads": 1,
         "threads": 1,
         "greenlets": 0,
         "descriptors": [],
-        "objects": [],
+        "objects": ["Application"],
         "metrics": [],
     }
     assert {name: value for name, value in master.items() if name != "randoms"} == expected
