@@ -65,6 +65,12 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
     assert metadata["authorization_response_iss_parameter_supported"] is True
     refused = ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported")
     assert [metadata[name] for name in refused] == [False] * 3
+    assert (metadata["response_types_supported"], metadata["response_modes_supported"]) == (
+        ["code"],
+        ["query"],
+    )
+    # Neither userinfo nor requests are signed, and no client authenticates by a key.
+    assert {name for name in metadata if "signing_alg" in name} == {"id_token_signing_alg_values_supported"}
     assert "evil" not in response.text
 
 

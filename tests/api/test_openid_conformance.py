@@ -3,7 +3,7 @@
 Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
 """
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -100,6 +100,12 @@ class TestConformance:
         of_bob = notes.tokens(Visitor(app).with_session_of(bob))["id_token"]
         hinted = {"prompt": "none", "id_token_hint": of_bob}
         assert notes.authorized(visitor, **hinted)["error"] == "login_required"
+
+    def test_user_whom_the_application_signed_out_is_login_required(self, notes, visitor):
+        tokens = notes.tokens(visitor)
+        assert notes.authorized(visitor, prompt="none")["code"]
+        visitor.visit(f"/oauth/logout?{urlencode({'id_token_hint': tokens['id_token']})}")
+        assert notes.authorized(visitor, prompt="none")["error"] == "login_required"
 
     def test_request_that_waits_for_its_user_locks_no_client(self, app, notes, visitor, alice, database):
         """A deletion of the client locks them in this order."""

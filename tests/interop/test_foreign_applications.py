@@ -98,6 +98,33 @@ class Django(Application):
         return [str(self.python("django") / "python"), str(project)]
 
 
+class PgAdmin(Application):
+    BUTTON, PROOF = "Login with Latchkey", "/browser/"
+
+    def command(self, settings: str) -> list[str]:
+        paths = {
+            name: str(self.directory / name.lower())
+            for name in (
+                "DATA_DIR",
+                "LOG_FILE",
+                "SQLITE_PATH",
+                "SESSION_DB_PATH",
+                "STORAGE_DIR",
+                "KERBEROS_CCACHE_DIR",
+                "AZURE_CREDENTIAL_CACHE_DIR",
+            )
+        }
+        own = paths | {"DEFAULT_SERVER_PORT": self.port, "UPGRADE_CHECK_ENABLED": False}
+        lines = "".join(f"{name} = {value!r}\n" for name, value in own.items())
+        (self.directory / "config_local.py").write_text(settings + lines)
+        self.environment |= {
+            "PYTHONPATH": str(self.directory),
+            "PGADMIN_SETUP_EMAIL": "admin@example.com",
+            "PGADMIN_SETUP_PASSWORD": secrets.token_hex(),
+        }
+        return [str(self.python("pgadmin") / "pgadmin4")]
+
+
 class Streamlit(Application):
     BUTTON = "Sign in"
 
@@ -188,6 +215,7 @@ TESTED: dict[str, type[Application]] = {
     "jupyterhub": JupyterHub,
     "miniflux": Miniflux,
     "mozilla-django-oidc": Django,
+    "pgadmin": PgAdmin,
     "streamlit": Streamlit,
     "synapse": Synapse,
 }

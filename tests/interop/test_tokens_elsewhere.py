@@ -10,7 +10,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.kinds_of_token import NONCE, OTHER_RESOURCE, make_notes, token_of_each_kind
+from tests.support.kinds_of_token import (
+    FOR_USERINFO,
+    NONCE,
+    OTHER_RESOURCE,
+    SETTINGS,
+    make_notes,
+    token_of_each_kind,
+)
 from tests.support.openid import RESOURCE
 from tests.support.processes import free_port
 from tests.support.relying_parties import running
@@ -24,13 +31,13 @@ CLIENTS = HERE.parent / "clients"
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    return {"AUTH_API_KEYS": "true"}
+    return SETTINGS
 
 
 @pytest.fixture
 def client(make_app, here):
     """The service in this process: the libraries ask the running one for its keys."""
-    return make_app(AUTH_API_KEYS="true", AUTH_BASE_URL=here).test_client()
+    return make_app(**SETTINGS, AUTH_BASE_URL=here).test_client()
 
 
 @pytest.fixture
@@ -63,7 +70,7 @@ def test_library_accepts_exactly_its_own(site, here, tokens, notes, library: Cal
     own = {
         (RESOURCE, ""): {"client, with resource", "client_credentials, with resource"},
         (OTHER_RESOURCE, ""): {"another client, elsewhere"},
-        (f"{here}/oauth/userinfo", ""): {"client", "another client", "client_credentials"},
+        (f"{here}/oauth/userinfo", ""): FOR_USERINFO,
         (notes.id, NONCE): {"id token"},
     }
     for (audience, nonce), expected in own.items():

@@ -13,7 +13,14 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from tests.conftest import BASE_URL
-from tests.support.kinds_of_token import NONCE, OTHER_RESOURCE, make_notes, token_of_each_kind
+from tests.support.kinds_of_token import (
+    FOR_USERINFO,
+    NONCE,
+    OTHER_RESOURCE,
+    SETTINGS,
+    make_notes,
+    token_of_each_kind,
+)
 from tests.support.openid import RESOURCE, USERINFO
 
 # Others verify by public keys.
@@ -23,7 +30,7 @@ ALGORITHMS = ["ES256", "RS256"]
 
 @pytest.fixture
 def client(make_app):
-    return make_app(AUTH_API_KEYS="true").test_client()
+    return make_app(**SETTINGS).test_client()
 
 
 @pytest.fixture
@@ -76,7 +83,7 @@ def test_each_accepts_exactly_its_own(client, tokens, notes, library):
             "own": {"client, with resource", "client_credentials, with resource"},
         },
         "another API": {"audience": OTHER_RESOURCE, "own": {"another client, elsewhere"}},
-        "userinfo": {"audience": USERINFO, "own": {"client", "another client", "client_credentials"}},
+        "userinfo": {"audience": USERINFO, "own": FOR_USERINFO},
         "the application": {"audience": notes.id, "nonce": NONCE, "own": {"id token"}},
     }
     if library is pyjwt:  # the tokens of sessions have no type of RFC 9068

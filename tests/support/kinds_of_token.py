@@ -3,7 +3,10 @@
 import time
 from typing import Any
 
+from auth.core.tokens import client_ids
 from tests.support.api_keys import make_key, token_of
+from tests.support.devices import begin, make_television
+from tests.support.documents import CALLBACK, HOST, URL
 from tests.support.factors import set_up
 from tests.support.openid import (
     GRANT_TYPES,
@@ -11,12 +14,17 @@ from tests.support.openid import (
     RESOURCE,
     Client,
     claims_of,
+    grant,
     granted_code,
     make_client,
 )
 from tests.support.users import Person
 
+# What a service needs that makes them all.
+SETTINGS = {"AUTH_API_KEYS": "true", "AUTH_OAUTH_CLIENT_DOCUMENTS": HOST}
 NONCE = "a nonce"
+# Whose applications name no resource.
+FOR_USERINFO = {"client", "another client", "client_credentials", "device", "client of a document"}
 OTHER_RESOURCE = "https://other.example.com/"
 _ALL = "openid profile email phone groups roles"
 
@@ -46,6 +54,26 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
 
     given, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
     of_other, elsewhere = redeem(other, nonce=NONCE), redeem(other, resource=OTHER_RESOURCE)
+    agent = make_client(
+        database,
+        CALLBACK,
+        id=client_ids.row_id(URL),
+        token_endpoint_auth_method="none",
+        is_dynamic=True,
+        metadata_url=URL,
+        fetched_until="infinity",
+    )
+    code = granted_code(database, agent, session, _ALL, nonce=NONCE, redirect_uri=CALLBACK)
+    of_document = Client(URL, None, "none").redeem(client, code, redirect_uri=CALLBACK).json
+    device = begin(client, make_television(database))
+    grant(database, alice.id, device.client.id)
+    database.run(
+        "UPDATE oauth_requests SET user_id = %(user)s, session_id = %(session)s, decision = 'approved'"
+        " WHERE user_code_mac IS NOT NULL",
+        user=alice.id,
+        session=session.id,
+    )
+    of_device = device.poll().json
     ask = {"grant_type": "client_credentials"}
     logout = {name: claims_of(given["id_token"])[name] for name in ("sub", "aud", "sid")}
     return {
@@ -60,7 +88,11 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         "client_credentials, with resource": other.post(
             client, "/oauth/token", **ask, resource=RESOURCE
         ).json["access_token"],
+        "device": of_device["access_token"],
+        "client of a document": of_document["access_token"],
         "id token": given["id_token"],
+        "id token of a device": of_device["id_token"],
+        "id token of a document's client": of_document["id_token"],
         "id token of another client": of_other["id_token"],
         "logout token": client.application.extensions["latchkey"].client_tokens.logout_token(
             logout, issued_at=int(time.time()), algorithm="RS256"

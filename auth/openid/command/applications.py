@@ -60,6 +60,8 @@ connectors:
     clientSecret: $client_secret
     redirectURI: $redirect_uri
     scopes: [profile, email, groups]
+    # Dex refuses users without this claim, and not all have a name
+    userNameKey: email
     insecureEnableGroups: true
 """,
     ),
