@@ -53,6 +53,19 @@ class TestSignIn:
         assert database.value(f"SELECT {recent} FROM users")
         assert database.value("SELECT last_sign_in_at = (SELECT last_sign_in_at FROM users) FROM identities")
 
+    def test_sign_in_on_a_known_network_writes_one_row_a_table_in_one_commit(self, alice, database):
+        """One of the rows is the copy of the user object, which a trigger rewrites."""
+        alice.sign_in()
+        before = database.versions()
+        alice.sign_in()
+        after = database.versions().items()
+        written = [
+            (table, writer) for (table, place), writer in after if before.get((table, place)) != writer
+        ]
+        tables = ["audit_log", "identities", "known_networks", "sessions", "user_objects", "users"]
+        assert sorted(table for table, _ in written) == tables
+        assert len({writer for _, writer in written}) == 1
+
     @pytest.mark.parametrize("spelling", [PHONE, "+49 170 1234567", "+49 (170) 123-45.67"])
     def test_confirmed_phone_number_signs_in(self, client, dave, spelling):
         dave(phone=PHONE, phone_confirm=True)
