@@ -41,9 +41,12 @@ SELECT p.identifier, p.updated_at::text AS version, p.enabled,
  WHERE p.id = :id
    FOR UPDATE;
 
--- name: hold_identity_provider(id uuid) -> row?
+-- name: hold_identity_provider(id uuid, issuer text) -> row?
 -- While a sign-in holds it, its provider is neither disabled nor changed.
-SELECT p.enabled, domains_of(p) AS domains FROM identity_providers AS p WHERE p.id = :id FOR SHARE;
+SELECT p.enabled, domains_of(p) AS domains
+  FROM identity_providers AS p
+ WHERE p.id = :id AND p.issuer = :issuer
+   FOR SHARE;
 
 -- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],

@@ -95,7 +95,7 @@ def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
             queries.update_identity_provider(tx, id=row.id, client_secret=sealed, **columns)
             queries.remove_domains_of_provider(tx, id=row.id, domains=values["domains"])
             queries.add_domains_of_provider(tx, id=row.id, domains=values["domains"])
-            if not values["enabled"]:
+            if moves or not values["enabled"]:
                 queries.delete_flows_of_provider(tx, id=row.id)
             for act in acts:
                 _record(tx, act, row.id, values | {"identifier": row.identifier})
@@ -130,7 +130,8 @@ def adopt(name: str, email: str) -> str:
     """
     row = found_provider(name)
     with targets.act() as tx:
-        held = found(queries.hold_identity_provider(tx, id=row.id), "custom_provider_not_found")
+        held = queries.hold_identity_provider(tx, id=row.id, issuer=row.issuer)
+        held = found(held, "custom_provider_not_found")
         known = found(queries.lock_user_by_email(tx, email=email), "email.user_not_found")
         if known.role == ADMINISTRATOR:
             audit.note(user_id=known.id)

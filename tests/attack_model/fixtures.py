@@ -1,7 +1,7 @@
 """The model of theft with a service to play on, for tests that load this module as a plugin."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -10,13 +10,16 @@ from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.attack_model.actors import Environment
+from tests.attack_model.customers import MaliciousCustomer
 from tests.attack_model.devices import SentCodes
 from tests.attack_model.invariants import INVARIANTS
 from tests.attack_model.model import EXAMPLES, Theft
 from tests.attack_model.sign_ups import QUOTA, SignUps
 from tests.attack_model.takeover import Takeover
+from tests.support.customers import Customers, SsoService
 from tests.support.devices import make_television
 from tests.support.links import Outbox
+from tests.support.oauth import ALLOW_LIST
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
@@ -66,6 +69,21 @@ def play_sent_codes(app, database, alice, bob) -> Callable[[int], None]:
         run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
 
     return play
+
+
+@pytest.fixture
+def play_customers(make_app, database, service_role) -> Iterator[Callable[[int], None]]:
+    """The same for a malicious customer, with a provider and a domain."""
+    app = make_app(AUTH_SSO="true", AUTH_API_KEYS="true", AUTH_LOG_LEVEL="error", **ALLOW_LIST)
+    with Customers() as customers:
+        members = {"sso": SsoService(app, service_role), "rows": database}
+        members |= {"acme": customers.acme, "evil": customers.globex}
+
+        def play(seed: int) -> None:
+            machine: Any = type(MaliciousCustomer.__name__, (MaliciousCustomer,), members)
+            run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
+
+        yield play
 
 
 @pytest.fixture

@@ -23,6 +23,11 @@ def test_stranger_who_sends_the_code_of_a_device_gets_in_by_the_victims_decision
     play_sent_codes(seed)
 
 
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_malicious_customer_opens_only_users_of_its_domains_that_it_made_or_was_given(play_customers, seed):
+    play_customers(seed)
+
+
 # What is asserted apart, each with a seed of its own.
 APART = {"an operator's reset": 2, "the demanded level": 1, "the first factor": 2}
 TOGETHER = [name for name in INVARIANTS if name not in APART]

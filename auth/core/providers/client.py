@@ -57,8 +57,9 @@ class ExternalIdentity:
     # When the provider authenticated the user, in Unix seconds, if it says so. What is not a date is 0, which
     # proves nothing.
     auth_time: float | None
-    # The id of the customer's provider that it is of, if any.
+    # The id and the issuer of the customer's provider that it is of, if any.
     customer: str | None = None
+    issuer: str = ""
 
 
 class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
@@ -244,6 +245,7 @@ class Provider:
         verified = preset.gives_verified_only or _find(info, preset.email_verified)
         says_yes = type(verified) is type(preset.verified_as) and verified == preset.verified_as
         is_verified = canonical is not None and (verified is True or verified == "true" or says_yes)
+        is_verified = is_verified and (not preset.email_valid or _find(info, preset.email_valid) is True)
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
         texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
         metadata = {

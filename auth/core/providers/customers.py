@@ -113,6 +113,7 @@ class CustomerProvider(Provider):
             row=identity.row | {"identity_data": data | mapped},
             metadata=identity.metadata | mapped,
             customer=self.id,
+            issuer=self._settings.issuer,
         )
 
 

@@ -17,6 +17,7 @@ class Preset:
     subject: str = "sub"
     email: str = "email"
     email_verified: str = "email_verified"  # empty if the provider does not report it
+    email_valid: str = ""  # must be true too: Kakao's is not once another account has the email
     verified_as: object = True  # the value that says yes, beside the string "true"
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
@@ -150,6 +151,7 @@ PRESETS = {
         subject="id",
         email="kakao_account.email",
         email_verified="kakao_account.is_email_verified",
+        email_valid="kakao_account.is_email_valid",
         name="kakao_account.profile.nickname",
         avatar="kakao_account.profile.profile_image_url",
         auth_method="client_secret_post",

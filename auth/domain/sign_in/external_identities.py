@@ -155,7 +155,8 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
 
 def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
     """Hold the customer's provider of an identity until the transaction ends, and return its domains now."""
-    held = queries.hold_identity_provider(tx, id=str(identity.customer))
+    # By the issuer too: the provider may have got another one since it was asked.
+    held = queries.hold_identity_provider(tx, id=str(identity.customer), issuer=identity.issuer)
     if held is None or not held.enabled:
         return ApiError("sso_provider_disabled")
     if _domain(identity.email) not in held.domains:

@@ -281,6 +281,13 @@ def test_zoom_verifies_an_email_with_the_number_1_alone(sampled, provider, name,
     assert sampled.user(name)["email"] is None
 
 
+@pytest.mark.parametrize("name", ["kakao"])
+def test_kakaos_email_that_another_account_has_now_is_not_verified(sampled, provider, name):
+    account = SAMPLES[name][0]["kakao_account"] | {"is_email_valid": False}
+    provider.documents = {"/user": SAMPLES[name][0] | {"kakao_account": account}}
+    assert sampled.user(name)["email"] is None
+
+
 def test_apples_secret_is_signed_for_each_exchange_and_the_name_sent_once_stays(service, fakes):
     apple = fakes.apple
     apple.person = {"sub": "001.alice"}

@@ -1,0 +1,108 @@
+"""Further attacks of a customer: on flows, codes and documents, while an operator changes the provider."""
+
+import pytest
+
+from tests.support.answers import ANYTHING, assert_error
+from tests.support.cases import cases
+from tests.support.links import CHALLENGE, VERIFIER
+from tests.support.oauth import FAILED, STALE, assert_failed, query
+from tests.support.openid import allow, insert_public_client
+
+ALICE = "alice@acme.example"
+DISABLED = ("sso_provider_disabled", "access_denied")
+USERS = "SELECT count(*) FROM users"
+
+
+def _refuse(sso, body):
+    refused = sso.client.post("/token?grant_type=id_token", json=body)
+    assert_error(refused, 400, "bad_oauth_callback", "Bad ID token", details=ANYTHING)
+
+
+def test_flow_that_is_on_its_way_ends_when_the_issuer_is_edited(sso, acme, globex, database):
+    acme.be("1", ALICE)
+    browser = sso.browser()
+    url = sso.return_url(browser, acme.identifier)
+    assert sso.change(acme, issuer=globex.provider.url).status_code == 200
+    assert_failed(browser.visit(url), *STALE)
+    assert "/token" not in globex.provider.paths()
+    assert database.value(USERS) == 0
+
+
+def test_issuer_that_is_replaced_while_it_answers_signs_in_nobody(sso, acme, globex, database):
+    acme.be("1", ALICE)
+
+    def sign(claims):
+        database.run(
+            "UPDATE identity_providers SET issuer = %(issuer)s WHERE id = %(id)s",
+            issuer=globex.provider.url,
+            id=acme.id,
+        )
+        return acme.provider.signed(claims)
+
+    acme.provider.sign = sign
+    assert_failed(sso.sign_in(acme.identifier), *DISABLED)
+    assert (database.value(USERS), database.count("sessions")) == (0, 0)
+
+
+@pytest.mark.parametrize("act", ["disable", "delete"])
+def test_code_that_waits_and_applications_end_with_the_provider(sso, acme, database, act):
+    acme.be("1", ALICE)
+    challenge = {"code_challenge": CHALLENGE, "code_challenge_method": "s256"}
+    code = query(sso.sign_in(acme.identifier, **challenge))["code"]
+    allow(database, database.value("SELECT id::text FROM users"), insert_public_client(database))
+    if act == "disable":
+        sso.change(acme, enabled=False)
+    else:
+        sso.delete(acme)
+    body = {"auth_code": code, "code_verifier": VERIFIER}
+    assert_error(sso.client.post("/token?grant_type=pkce", json=body), 404, "flow_state_not_found")
+    assert (database.count("sessions"), database.count("oauth_grants")) == (0, 0)
+
+
+def test_discovery_document_that_changes_its_issuer_later_signs_in_nobody(sso, acme, globex, database):
+    acme.be("1", ALICE)
+    assert sso.change(acme, name="Acme Inc.").status_code == 200
+    acme.provider.metadata = {"issuer": globex.provider.url}
+    assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "temporarily_unavailable")
+    assert "/authorize" not in acme.provider.paths()
+    assert database.value(USERS) == 0
+
+
+def test_userinfo_endpoint_that_points_inward_is_not_asked(sso, acme, database):
+    acme.be("1")
+    assert sso.change(acme, name="Acme Inc.").status_code == 200
+    acme.provider.metadata = {"userinfo_endpoint": "http://169.254.169.254/latest/meta-data"}
+    assert_failed(sso.sign_in(acme.identifier), *FAILED)
+    assert database.value(USERS) == 0
+
+
+@cases("issuer", ["https://login.microsoftonline.com/{tenantid}/v2.0", "of the other customer", ""])
+def test_id_token_that_names_another_issuer_or_tenant_is_refused(sso, acme, globex, database, issuer):
+    acme.be("1", ALICE, tid="9188040d-6c67-4c5b-b112-36a304b66dad")
+    acme.provider.claims = {"iss": globex.provider.url if issuer.startswith("of") else issuer}
+    assert_failed(sso.sign_in(acme.identifier), *FAILED)
+    assert database.value(USERS) == 0
+
+
+def test_id_token_of_one_provider_is_no_other_ones(sso, acme, globex, database):
+    globex.be("1", ALICE)
+    for token in (globex.provider.id_token(), globex.provider.id_token(iss=acme.provider.url)):
+        body = {"provider": acme.identifier, "id_token": token}
+        _refuse(sso, body)
+    assert database.value(USERS) == 0
+
+
+@cases("claims", [{"aud": "another-client"}, {"aud": ["client-at-acme-idp", "x"], "azp": "x"}])
+def test_id_token_that_another_application_got_is_refused(sso, acme, database, claims):
+    acme.be("1", ALICE)
+    body = {"provider": acme.identifier, "id_token": acme.provider.id_token(**claims)}
+    _refuse(sso, body)
+    assert database.value(USERS) == 0
+
+
+def test_id_token_signs_in_once(sso, acme, database):
+    acme.be("1", ALICE)
+    body = {"provider": acme.identifier, "id_token": acme.provider.id_token()}
+    assert sso.client.post("/token?grant_type=id_token", json=body).status_code == 200
+    _refuse(sso, body)
+    assert database.count("sessions") == 1
