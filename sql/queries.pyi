@@ -133,6 +133,11 @@ class ListAudit(NamedTuple):
 
 def list_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, page_size: int | None, page_offset: int | None) -> ListAudit: ...
 
+class TakeMinuteOfAudit(NamedTuple):
+    entries: str
+
+def take_minute_of_audit(on: Runner, /) -> TakeMinuteOfAudit | None: ...
+
 class ListActivity(NamedTuple):
     entries: str
 

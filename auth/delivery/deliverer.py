@@ -197,6 +197,8 @@ class Deliverer:
             if time.monotonic() >= count_at:
                 self._do(lambda: janitor.count(self.db))
                 self._do(lambda: janitor.remove_unverified_factors(self.db))
+                if self.settings.log_audit:
+                    self._do(lambda: janitor.log_entries(self.db))
                 count_at = time.monotonic() + _COUNT_INTERVAL
             self._stopping.wait(_KEY_INTERVAL)
 

@@ -11,6 +11,25 @@ AS $$
      AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
 $$;
 
+CREATE OR REPLACE FUNCTION entry_object(entry audit_log) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', entry.id,
+    'at', iso_8601(entry.at),
+    'action', entry.action,
+    'reason', entry.reason,
+    'count', entry.count,
+    'user_id', entry.user_id,
+    'actor', entry.actor,
+    'actor_id', entry.actor_id,
+    'ip', host(entry.ip),
+    'user_agent', entry.user_agent,
+    'request_id', entry.request_id,
+    'details', entry.details
+  )
+$$;
+
 -- The role of requests only reads the audit log. What writes it are these four functions, as the owner; the
 -- schema's search path ends in pg_temp, where any role may make tables of the same names.
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { failed, idTokens, newClient, ok, open, signedIn, tokensOf, url } from "./support.mjs";
 
@@ -74,4 +75,13 @@ test("linkIdentity keeps a second identity of the provider away", async () => {
   const { client } = await signedIn();
   await link(client);
   assert.equal(tokensOf(await link(client)).error_code, "identity_already_exists");
+});
+
+test("each provider that the types of the client name is in the settings", async () => {
+  const types = readFileSync(new URL("node_modules/@supabase/auth-js/dist/module/lib/types.d.ts", import.meta.url), "utf8");
+  const union = types.split("export type Provider =")[1].split(";")[0];
+  const names = [...union.matchAll(/'(\w+)'/g)].map(([, name]) => name);
+  assert.ok(names.length > 20, String(names.length));
+  const { external } = await (await fetch(`${url}/auth/v1/settings`)).json();
+  assert.deepEqual(names.filter((name) => !(name in external)), []);
 });

@@ -43,6 +43,10 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         " RETURNING id"
     )
     bulk = "INSERT INTO bulk_acts (user_id, act, targets, options) VALUES (%(by)s, 'end-sessions', %(of)s, '{}') RETURNING id"
+    provider = (
+        "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
+        " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'latchkey', '') RETURNING id"
+    )
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
     event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
     return {
@@ -52,6 +56,7 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "webhook_id": webhook["id"],
         "client_id": client_id,
         "bulk_id": database.value(bulk, by=carol.id, of=[alice.id]),
+        "provider_id": database.value(provider),
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

@@ -27,9 +27,27 @@ UPDATE users SET email = %(address)s, banned_until = now() + interval '1 day' WH
 UPDATE outbox SET last_error = %(error)s;
 UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 hour', previous_secret = '',
   previous_secret_expires_at = now() + interval '1 hour';
+UPDATE identity_providers SET enabled = false, name = left(repeat('Acme Corporation ', 6), 80),
+  issuer = 'https://login.a-long-name-of-a-department.example/realms/' || repeat('a', 80);
+INSERT INTO identity_provider_domains SELECT 'a-long-name-of-a-department-' || n || '.example', id
+  FROM identity_providers, generate_series(1, 9) AS n;
 UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour';
 """
 CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
+
+
+# Wings with pages of the console.
+WINGS = {"AUTH_SSO": "true", "AUTH_GATE": "true"}
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return WINGS
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(**WINGS)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from tests.faults import console_conversations, conversations, factor_conversations
+from tests.faults import console_conversations, conversations, factor_conversations, wing_conversations
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import WITHOUT, Stage
 from tests.support.contract import description
@@ -21,7 +21,7 @@ from tests.support.processes import PATIENT_GUNICORN
 from tests.support.tcp_proxy import TcpProxy, postgres_target
 
 pytestmark = pytest.mark.selection
-OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS
+OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS | wing_conversations.REQUESTS
 REQUESTS = OPERATIONS | console_conversations.REQUESTS
 # Rows that even a failed request may change: counters, the flow of a callback, the challenge of a passkey, and
 # the first key of ID tokens.
@@ -106,6 +106,7 @@ def served(serve, conversation, providers) -> Iterator[Any]:
     settings |= {"DATABASE_URL": conversation.url, "AUTH_WORKERS": "1", "AUTH_ANONYMOUS_ENABLED": "true"}
     settings |= {"AUTH_DEV_INBOX": "true", "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true"}
     settings |= {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_API_KEYS": "true"}
+    settings |= {"AUTH_SSO": "true", "AUTH_GATE": "true"}
     with serve(PATIENT_GUNICORN, **limits, **settings) as (_, client):
         yield client
 

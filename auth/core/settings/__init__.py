@@ -182,6 +182,7 @@ class Settings:
     db_prepare: bool = kinds.flag(True)
     metrics_bind: str | None = kinds.text(None, validators.address)
     log_format: str = kinds.choice("", "", "text", "json")
+    log_audit: bool = kinds.flag(False)
     log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
 
     @functools.cached_property

@@ -1,0 +1,65 @@
+"""AUTH_LOG_AUDIT: a line of the log for each entry of the audit log."""
+
+import threading
+
+import pytest
+from structlog.testing import capture_logs
+
+from auth.delivery import janitor
+from auth.delivery.deliverer import Deliverer
+from tests.support.deliverers import RunningDeliverer
+from tests.support.processes import wait_until
+
+LATER = "UPDATE audit_log SET at = at - interval '2 minutes'"
+
+
+@pytest.fixture
+def parts(app):
+    return app.extensions["latchkey"]
+
+
+def lines(parts):
+    with capture_logs() as logged:
+        janitor.log_entries(parts.db)
+    return [line for line in logged if line["event"] == "auth_audit_event"]
+
+
+def test_each_entry_is_a_line_once_the_same_as_in_the_api(parts, client, alice, service_role, database):
+    alice.try_to_sign_in("Wrong-Horse-1")
+    alice.try_to_sign_in("Wrong-Horse-1")
+    alice.sign_in()
+    assert lines(parts) == []
+    database.run(f"{LATER}; DELETE FROM last_done")
+    entries = client.get("/admin/audit", headers=service_role).json["data"]
+    written = [
+        {name: value for name, value in line.items() if name not in ("event", "log_level")}
+        for line in lines(parts)
+    ]
+    assert written == sorted(entries, key=lambda entry: (entry["at"], entry["id"]))
+    assert [(each["action"], each["count"]) for each in written if each["reason"]] == [("sign_in_refused", 2)]
+    assert lines(parts) == []
+
+
+def test_entries_of_the_time_without_a_delivery_process_get_their_lines(parts, alice, database):
+    database.run("UPDATE audit_log SET at = now() - interval '1 hour'")
+    database.run(
+        "INSERT INTO last_done (task, at) VALUES ('audit_lines', date_trunc('minute', now() - interval '2 hours'))"
+    )
+    assert {line["user_id"] for line in lines(parts)} == {alice.id}
+
+
+@pytest.mark.parametrize("setting", ["true", "false"])
+def test_delivery_process_writes_lines_if_the_setting_says_so(
+    make_app, alice, database, monkeypatch, setting
+):
+    database.run("UPDATE audit_log SET at = date_trunc('minute', now() - interval '2 minutes')")
+    parts = make_app(AUTH_LOG_AUDIT=setting).extensions["latchkey"]
+    written = threading.Event()
+    monkeypatch.setattr(janitor.log, "info", lambda event, **_: event == "auth_audit_event" and written.set())
+    process = Deliverer(parts.settings, parts.db, parts.sealer, {})
+    counted = "SELECT count(*) FROM last_done WHERE task = 'counts'"
+    database.run("DELETE FROM last_done")
+    with RunningDeliverer(process):
+        wait_until(lambda: database.value(counted))
+        wait_until(lambda: written.is_set() == (setting == "true"))
+    assert database.value("SELECT count(*) FROM last_done WHERE task = 'audit_lines'") == (setting == "true")
