@@ -52,6 +52,7 @@ def _sso(stage: Stage) -> Ask:
 def _at_gate(stage: Stage, method: str, path: str, **cookies: str) -> Ask:
     sent = "; ".join(f"__Host-latchkey-{name}={value}" for name, value in cookies.items())
     headers = {"Host": HOST, "X-Forwarded-Host": HOST, "Cookie": sent}
+    headers |= {"Content-Type": "application/x-www-form-urlencoded"} if method == "POST" else {}
     return partial(stage.client.open, path, method, headers=headers)
 
 
