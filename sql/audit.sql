@@ -14,7 +14,8 @@ SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                  page_size integer, page_offset bigint) -> row
 -- A custom plan drops the filters that are null, and an index gives the order.
-SELECT coalesce(jsonb_agg(entry_object(entry.listed) ORDER BY entry.at DESC, entry.id DESC), '[]')::text AS entries
+SELECT coalesce(jsonb_agg(entry_object(entry.listed) ORDER BY entry.at DESC, entry.id DESC),
+                '[]')::text AS entries
   FROM (SELECT at, id, audit_log AS listed
           FROM audit_log
          WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
@@ -22,8 +23,8 @@ SELECT coalesce(jsonb_agg(entry_object(entry.listed) ORDER BY entry.at DESC, ent
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
 -- name: take_minute_of_audit() -> row?
--- The entries of the next minute that has no line yet, a minute after its end: by then refusals are counted, and
--- transactions that began in it are committed. At first, the last such minute.
+-- The entries of the next minute that has no line yet, a minute after its end: by then refusals are counted,
+-- and transactions that began in it are committed. At first, the last such minute.
 WITH taken AS (
   INSERT INTO last_done (task, at)
   SELECT 'audit_lines', span.since + interval '1 minute'
@@ -33,8 +34,8 @@ WITH taken AS (
   ON CONFLICT (task) DO UPDATE SET at = excluded.at
   RETURNING at
 )
-SELECT coalesce(jsonb_agg(entry_object(entry) ORDER BY entry.at, entry.id) FILTER (WHERE entry.id IS NOT NULL),
-                '[]')::text AS entries
+SELECT coalesce(jsonb_agg(entry_object(entry) ORDER BY entry.at, entry.id)
+                  FILTER (WHERE entry.id IS NOT NULL), '[]')::text AS entries
   FROM taken
   LEFT JOIN audit_log AS entry ON entry.at >= taken.at - interval '1 minute' AND entry.at < taken.at
  GROUP BY taken.at;

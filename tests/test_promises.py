@@ -145,6 +145,7 @@ IN_SQL = {
     **dict.fromkeys(("count_hours", "active_users", "list_daily_counts", "list_failures"), "charts"),
     **dict.fromkeys(("count_outcomes_of_a_day", "list_key_ages", "list_failing_webhooks"), "days"),
     "select_health": "the last count of active users",
+    "take_minute_of_audit": "the minute of the entries, and the one after it",
 }
 # Lengths of texts, keys and types, versions of Postgres, and units.
 _PLAIN = {

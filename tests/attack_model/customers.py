@@ -92,10 +92,10 @@ class MaliciousCustomer(RuleBasedStateMachine):
             self.sso.add(self.evil, domains=domains)
             self.adopted = set()
         elif act == "swap the domains":
-            domains = [self._domains(customer) for customer in (self.acme, self.evil)]
-            for wanted in ([], []), domains[::-1]:
-                for customer, each in zip((self.acme, self.evil), wanted, strict=True):
-                    assert self.sso.change(customer, domains=each).status_code == 200
+            of_acme, of_evil = self._domains(self.acme), self._domains(self.evil)
+            nothing: list[str] = []
+            for customer, wanted in ((self.acme, nothing), (self.evil, of_acme), (self.acme, of_evil)):
+                assert self.sso.change(customer, domains=wanted).status_code == 200
         else:
             self._adopt(act.removeprefix("adopt "))
 
