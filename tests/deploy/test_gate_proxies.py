@@ -1,4 +1,4 @@
-"""deploy/gates, run by nginx and Caddy in front of a tool, with Chromium and without."""
+"""deploy/gates, run by nginx, Caddy and Traefik in front of a tool, with Chromium and without."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ from auth.openid.gates.checks import CHECKS
 from sql import Database, queries
 from tests.support.browser import Browser, fill
 from tests.support.factors import set_up
-from tests.support.gate_proxies import FILE, CaddyGate, GateProxy, NginxGate, Tool
+from tests.support.gate_proxies import FILE, CaddyGate, GateProxy, NginxGate, Tool, TraefikGate
 from tests.support.gates import create
 from tests.support.openid import grant
 from tests.support.processes import free_port, wait_until
@@ -26,7 +26,7 @@ from tests.support.users import PASSWORD, Person
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
-KINDS = {"nginx": NginxGate, "caddy": CaddyGate}
+KINDS = {"nginx": NginxGate, "caddy": CaddyGate, "traefik": TraefikGate}
 NAMES = ("Remote-User", "Remote-Email", "Remote-Name", "Remote-Role", "Remote-Groups")
 OPENED = """
     INSERT INTO sessions (user_id, method, grant_id, scopes, auth_time, opened_by)
