@@ -106,7 +106,7 @@ RANDOM = {
     "pronounceable, of four kinds": lambda generator: (
         f"{_syllables(generator, 5).title()}-{generator.randrange(100)}"
     ),
-    "passphrase of four words": lambda generator: "".join(generator.choices(_WORDS, k=4)),
+    "passphrase of four words": lambda generator: "".join(generator.sample(_WORDS, k=4)),
 }
 
 
