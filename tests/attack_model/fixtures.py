@@ -14,6 +14,7 @@ from tests.attack_model.customers import MaliciousCustomer
 from tests.attack_model.devices import SentCodes
 from tests.attack_model.invariants import INVARIANTS
 from tests.attack_model.model import EXAMPLES, Theft
+from tests.attack_model.sign_ins import SignIns
 from tests.attack_model.sign_ups import QUOTA, SignUps
 from tests.attack_model.takeover import Takeover
 from tests.support.customers import Customers, SsoService
@@ -84,6 +85,18 @@ def play_customers(make_app, database, service_role) -> Iterator[Callable[[int],
             run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
 
         yield play
+
+
+@pytest.fixture
+def play_sign_ins(app, client, database, outbox, service_role) -> Callable[[int], None]:
+    """The same for an owner who travels, and thieves with the password."""
+    members = {"app": app, "client": client, "outbox": outbox, "service_role": service_role}
+
+    def play(seed: int) -> None:
+        machine: Any = type(SignIns.__name__, (SignIns,), members)
+        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(12))
+
+    return play
 
 
 @pytest.fixture

@@ -28,6 +28,11 @@ def test_malicious_customer_opens_only_users_of_its_domains_that_it_made_or_was_
     play_customers(seed)
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_owner_is_told_of_a_thief_who_signs_in_from_elsewhere(play_sign_ins, seed):
+    play_sign_ins(seed)
+
+
 # What is asserted apart, each with a seed of its own.
 APART = {"an operator's reset": 2, "the demanded level": 1, "the first factor": 2}
 TOGETHER = [name for name in INVARIANTS if name not in APART]

@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
 from typing import Any, Self
+
+import pytest
 
 from tests.support.processes import wait_until
 
@@ -51,10 +53,10 @@ def find() -> str | None:
 class Browser:
     """One tab. Clicks and keys are real input events, so a covered or disabled element cannot be clicked."""
 
-    def __init__(self, program: str, profile: Path) -> None:
+    def __init__(self, program: str, profile: Path, *flags: str) -> None:
         read_by_us, self._written_by_it = os.pipe()
         self._read_by_it, written_by_us = os.pipe()
-        self._command = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        self._command = [program, *_FLAGS, *flags, f"--user-data-dir={profile}", "about:blank"]
         self._environment = {"HOME": str(profile), "PATH": os.environ["PATH"]}
         self._in, self._out = read_by_us, written_by_us
         self._buffer = b""
@@ -324,6 +326,21 @@ class Browser:
 
 class BrowserError(Exception):
     """An error reported by the browser or a page."""
+
+
+@contextmanager
+def opened(profile: Path, *flags: str) -> Iterator[Browser]:
+    """Open a tab of Chromium, or skip the test. Later flags replace earlier ones."""
+    program = find()
+    if program is None:
+        pytest.skip("NOT TESTED: pages in a browser. It needs Chromium: apt-get install chromium")
+    tab = Browser(program, profile, *flags)
+    try:
+        tab.__enter__()
+    except BrowserError as error:
+        pytest.skip(f"NOT TESTED: pages in a browser. {program} does not start: {error}")
+    yield tab
+    tab.__exit__()
 
 
 def fill(page: Browser, **fields: str) -> None:

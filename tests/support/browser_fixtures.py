@@ -1,13 +1,10 @@
 """Fixtures of the tests in a browser, which load this module as a plugin."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.support import browser
-from tests.support.browser import Browser, BrowserError
+from tests.support.browser import Browser, opened
 from tests.support.failures import Failures
 from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
@@ -16,32 +13,18 @@ from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
 
 
-@contextmanager
-def _opened(profile: Path) -> Iterator[Browser]:
-    program = browser.find()
-    if program is None:
-        pytest.skip("NOT TESTED: pages in a browser. It needs Chromium: apt-get install chromium")
-    opened = Browser(program, profile)
-    try:
-        opened.__enter__()
-    except BrowserError as error:
-        pytest.skip(f"NOT TESTED: pages in a browser. {program} does not start: {error}")
-    yield opened
-    opened.__exit__()
-
-
 @pytest.fixture(scope="session")
 def tab(tmp_path_factory) -> Iterator[Browser]:
     """A tab of Chromium. Tests are skipped without it."""
-    with _opened(tmp_path_factory.mktemp("chromium")) as opened:
-        yield opened
+    with opened(tmp_path_factory.mktemp("chromium")) as tab:
+        yield tab
 
 
 @pytest.fixture(scope="session")
 def second_tab(tmp_path_factory) -> Iterator[Browser]:
     """A tab of another browser, which shares no cookies with the first."""
-    with _opened(tmp_path_factory.mktemp("chromium")) as opened:
-        yield opened
+    with opened(tmp_path_factory.mktemp("chromium")) as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -1,0 +1,79 @@
+"""An owner who travels, and two thieves who know the password, sign in, in any order.
+
+One thief runs a proxy in front of our pages, to which a mail has led the owner: it forwards the user agent, but
+never gets the cookie by which the owner's browser is known here. The other signs in from another country.
+"""
+
+import uuid
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from tests.support.links import Outbox
+from tests.support.pages import Visitor
+from tests.support.services import ELSEWHERE, HOME, OFFICE
+from tests.support.users import PASSWORD, Person, register, sign_in
+
+HOTEL = "203.0.113.77"
+AGENTS = {
+    "owner": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    "thief": "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36",
+}
+# Who signs in from where, with whose user agent.
+PLACES = {
+    "owner": ((HOME, HOTEL), "owner"),
+    "proxy": ((ELSEWHERE, HOTEL), "owner"),
+    "thief": ((OFFICE,), "thief"),
+}
+MOVES = [
+    (who, way, here) for who, (places, _) in PLACES.items() for here in places for way in ("app", "page")
+]
+
+
+class SignIns(RuleBasedStateMachine):
+    """A subclass sets the application, a client of it, its messages and the key."""
+
+    app: Any
+    client: Any
+    outbox: Outbox
+    service_role: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        email = f"{uuid.uuid4()}@example.com"
+        self.owner: Person = register(self.client, self.service_role, email)
+        self.browsers = {who: Visitor(self.app) for who in PLACES}
+        # Where and by what somebody has signed in, and of how many sign-ins the owner must be told.
+        self.networks: set[str] = set()
+        self.known: set[str] = set()
+        self.expected = 0
+        self.sign_in("owner", "page", HOME)
+
+    @rule(move=st.sampled_from(MOVES))
+    def moves(self, move: tuple[str, str, str]) -> None:
+        self.sign_in(*move)
+
+    def sign_in(self, who: str, way: str, here: str) -> None:
+        is_first, agent = not self.networks, AGENTS[PLACES[who][1]]
+        is_known = here in self.networks or (way == "page" and who in self.known)
+        if way == "page":
+            browser = self.browsers[who]
+            browser.cookies = [each for each in browser.cookies if each.name != "latchkey"]
+            browser.client.environ_base |= {"REMOTE_ADDR": here, "HTTP_USER_AGENT": agent}
+            browser.signed_in_as(self.owner)
+            self.known.add(who)
+        else:
+            self.client.environ_base |= {"REMOTE_ADDR": here, "HTTP_USER_AGENT": agent}
+            assert sign_in(self.client, self.owner.email, PASSWORD).status_code == 200
+        self.networks.add(here)
+        self.expected += not (is_first or is_known)
+
+    @invariant()
+    def owner_is_told_of_each_new_sign_in_and_of_no_other(self) -> None:
+        messages = self.outbox.sent(self.owner.email)
+        assert {message.kind for message in messages} <= {"new_sign_in"}
+        assert sum(message.variables.get("times", 1) for message in messages) == self.expected
+        # One at once; the others are told of together.
+        assert len(messages) == min(self.expected, 2)
+        assert all(message.token for message in messages), "a notice has no link"
