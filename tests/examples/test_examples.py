@@ -114,7 +114,7 @@ def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
                 except httpx.TransportError:
                     return False
 
-            wait_until(answers, 30)
+            wait_until(answers, 120)
             yield api
     finally:
         process.kill()
