@@ -145,7 +145,17 @@ class Machine:
         return done.stdout.split()[-1]
 
     def health(self) -> Any:
-        return httpx.get(f"http://127.0.0.1:{self.environment['PORT']}/health", trust_env=False).json()
+        """Return what the service says once it listens: a restart returns before that."""
+
+        def answered() -> Any:
+            try:
+                return httpx.get(
+                    f"http://127.0.0.1:{self.environment['PORT']}/health", trust_env=False
+                ).json()
+            except httpx.ConnectError:
+                return None
+
+        return wait_until(answered)
 
     def restarts(self) -> list[str]:
         return (self.root / "log").read_text().splitlines()
