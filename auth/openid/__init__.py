@@ -18,7 +18,7 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     from auth.openid import consent
     from auth.openid.api import introspection, metadata
     from auth.openid.devices import entry
-    from auth.openid.pages import account, console, console_gates, console_grants, logout
+    from auth.openid.pages import account, console, console_grants, logout
     from auth.openid.pages import consent as consent_page
 
     lists.metadata.append(metadata.of_provider)
@@ -32,6 +32,8 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     lists.pages.extend((consent_page.blueprint, logout.blueprint, entry.blueprint))
     lists.sections.append(console.blueprint)
     if settings.gate:
+        from auth.openid.pages import console_gates
+
         lists.sections.append(console_gates.blueprint)
     lists.navigation.append((30, "console/applications", "Applications"))
     lists.tabs["applications"] = account.shown_grants

@@ -85,3 +85,9 @@ class TestOff:
     def test_no_gate_is_offered_or_created(self, armed):
         assert "Add a gate" not in armed.visit("/console/applications").text
         assert armed.visit("/console/applications/new-gate").status == 404
+
+    def test_gate_from_before_is_offered_no_change(self, database, armed):
+        id = insert_client(database)
+        database.run("UPDATE oauth_clients SET gate_origin = %(origin)s", origin=ORIGIN)
+        page = armed.visit(f"/console/applications/{id}")
+        assert (page.status, "change-gate" in page.text, f"{id}/delete" in page.text) == (200, False, True)

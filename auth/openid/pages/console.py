@@ -4,7 +4,6 @@ An application that has registered itself chose its name and URLs: they are show
 """
 
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from flask import Blueprint, Response
@@ -12,7 +11,8 @@ from marshmallow import Schema
 
 from auth.core.text.moments import until
 from auth.openid import clients
-from auth.openid.pages import console_gates, console_grants
+from auth.openid.pages import console_grants
+from auth.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
@@ -21,47 +21,26 @@ from auth.web.html.admin.console_page import (
     Filters,
     application_name,
     console_page,
-    counted,
     page_of,
     place_of,
 )
 from auth.web.html.page import redirect_to_own
-from auth.web.input import check, known_id, read_query
+from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
 
 blueprint = Blueprint("applications", __name__)
 
-# Grants are counted up to here, and then shown as `1,000+`.
-_COUNTED = 1000
-# The newest grants whose sessions are read for the last use of an application: in the list, and on its page.
-_SEARCHED, _SEARCHED_OF_ONE = 100, 1000
+# The newest grants whose sessions are read for the last use of each application in the list.
+_SEARCHED = 100
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
-_GRANT_TYPES = {
-    "authorization_code": "Users sign in",
-    "refresh_token": "Stays signed in, with refresh tokens",
-    "client_credentials": "Acts on its own, without a user",
-    clients.DEVICE_CODE: "Users sign in on a device without a browser, by a code",
-}
-_METHODS = {
-    "": "Confidential: on a server, sends its secret by HTTP Basic or in the form",
-    "client_secret_basic": "Confidential: on a server, sends its secret by HTTP Basic alone",
-    "client_secret_post": "Confidential: on a server, sends its secret in the form alone",
-    "none": "Public: in a browser, on a phone or a command line, without a secret",
-}
-# What the templates of forms need besides the client.
-_CHOICES = {
-    "methods": _METHODS,
-    "titles": _GRANT_TYPES,
-    "algorithms": {name: name for name in ("RS256", "ES256")},
-}
 _ClientForm = Input.of(
     **{name: fields.Text(load_default="") for name in (*_TEXTS, "token_lifetime")},
     **{name: fields.LongText(load_default="") for name in _LISTS},
-    **{name: fields.Choice("yes") for name in (*_FLAGS, *_GRANT_TYPES)},
-    token_endpoint_auth_method=fields.Choice(*_METHODS, required=True),
+    **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
+    token_endpoint_auth_method=fields.Choice(*METHODS, required=True),
 )
 
 
@@ -70,11 +49,11 @@ _ClientForm = Input.of(
 def show_applications() -> Response:
     """Show the applications, newest first."""
     rows = queries.search_clients(
-        latchkey.db, counted=_COUNTED, searched=_SEARCHED, **place_of(read_query(Filters()))
+        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters()))
     )
     return console_page(
         "applications.html",
-        amount=_amount,
+        amount=amount,
         unused=console_grants.unused,
         notice=told(_ACTS),
         **page_of(rows, "created_at"),
@@ -85,60 +64,33 @@ def show_applications() -> Response:
 @administrator
 def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
-    subject, query = _found(client_id), read_query(Filters())
+    subject, query = find(client_id), read_query(Filters())
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
-    is_gate, state = subject.row.gate_origin is not None, "unblock" if subject.row.is_blocked else "block"
+    acts, notices, snippets = _ACTS, _MAKING | _ACTS, {}
     secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
         secret_acts.append("end-old-secret")
-    own_acts = ["change-gate"] if is_gate else ["change", *secret_acts]
+    own_acts = ["change", *secret_acts]
+    if subject.row.gate_origin:
+        own_acts = []
+        if latchkey.settings.gate:
+            from auth.openid.pages import console_gates  # which is not imported where gates are off
+
+            own_acts, snippets = [*console_gates.ACTS], console_gates.snippets_of(subject.row.gate_origin)
+            acts, notices = acts | console_gates.ACTS, notices | console_gates.MAKING | console_gates.ACTS
     return console_page(
         "application.html",
         client=subject.row,
         unused=console_grants.unused,
-        methods=_METHODS,
-        grant_types=_GRANT_TYPES,
+        methods=METHODS,
+        grant_types=GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
-        snippets=console_gates.snippets_of(subject.row.gate_origin) if is_gate else {},
-        acts=_ACTS | console_gates.ACTS,
-        possible=[*own_acts, state, "delete"],
-        notice=told(_MAKING | console_gates.MAKING | _ACTS | console_gates.ACTS),
+        snippets=snippets,
+        acts=acts,
+        possible=[*own_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
+        notice=told(notices),
         **page_of(rows, "granted_at"),
     )
-
-
-def _found(client_id: str) -> Subject:
-    client = clients.get(known_id(client_id, "oauth_client_not_found"))
-    bounds = {"counted": _COUNTED, "searched": _SEARCHED_OF_ONE}
-    use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
-    # The type of a client cannot change.
-    is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
-    methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
-    known = (
-        {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
-        | {"gate_origin": None}
-        | client
-        | _CHOICES
-    )
-    if has_either:
-        known["token_endpoint_auth_method"] = ""
-    else:
-        methods.pop("", None)
-    known |= {"methods": methods, "last_used_at": use.last_used_at}
-    row = SimpleNamespace(**known, grants=_amount(use.grants))
-    return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
-
-
-def _making() -> Subject:
-    # What is set unless the form says otherwise.
-    row = SimpleNamespace(
-        client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
-    )
-    return Subject("Applications", "console/applications", row)
-
-
-def _amount(total: int) -> str:
-    return counted(total, "grant") if total < _COUNTED else f"{_COUNTED:,}+ grants"
 
 
 def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +105,7 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
     body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
     body |= {name: form[name].split() for name in _LISTS}
     body |= {name: name in form for name in _FLAGS}
-    body["grant_types"] = [name for name in _GRANT_TYPES if name in form]
+    body["grant_types"] = [name for name in GRANT_TYPES if name in form]
     body["token_lifetime"] = _seconds(form["token_lifetime"].strip())
     return body
 
@@ -269,15 +221,8 @@ _ACTS = {
         is_destructive=True,
     ),
 }
-serve(blueprint, "/console/applications", _MAKING, _making)
-serve(blueprint, "/console/applications/<client_id>", _ACTS, _found)
-serve(console_gates.blueprint, "/console/applications", console_gates.MAKING, _making)
-serve(
-    console_gates.blueprint,
-    "/console/applications/<client_id>",
-    console_gates.ACTS,
-    console_gates.only(_found),
-)
+serve(blueprint, "/console/applications", _MAKING, making)
+serve(blueprint, "/console/applications/<client_id>", _ACTS, find)
 serve(
     blueprint, "/console/users/<user_id>/applications/<client_id>", console_grants.ACTS, console_grants.find
 )

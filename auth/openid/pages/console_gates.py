@@ -1,6 +1,5 @@
 """Gates in the console, where they are applications."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,10 +7,11 @@ from flask import Blueprint, Response
 
 from auth.openid import clients
 from auth.openid.gates import registered, snippets
+from auth.openid.pages.console_clients import find, making
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check
 from auth.web.schemas import Input
@@ -33,14 +33,11 @@ def snippets_of(gate_origin: str) -> dict[str, str]:
     }
 
 
-def only(find: Callable[[str], Subject]) -> Callable[[str], Subject]:
-    def find_gate(client_id: str) -> Subject:
-        subject = find(client_id)
-        if subject.row.gate_origin is None:
-            raise ApiError("oauth_client_not_found")
-        return subject
-
-    return find_gate
+def _find(client_id: str) -> Subject:
+    subject = find(client_id)
+    if subject.row.gate_origin is None:
+        raise ApiError("oauth_client_not_found")
+    return subject
 
 
 def _checked(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -83,3 +80,5 @@ ACTS = {
         form=_ChangeForm,
     ),
 }
+serve(blueprint, "/console/applications", MAKING, making)
+serve(blueprint, "/console/applications/<client_id>", ACTS, _find)

@@ -70,8 +70,7 @@ def _start(server: Any, chosen: Settings) -> None:
                 " docs/hooks.md shows."
             )
             logs.say(chosen, said, "warning")
-    served.current = replace(kept, database_url=database_url)
-    make_application(served.current)
+    make_application(replace(kept, database_url=database_url))
 
 
 def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
@@ -88,7 +87,8 @@ def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
 
 def make_application(settings: Settings) -> None:
     """Create the application, which the workers share: by name, as it is above this room."""
-    served.application = importlib.import_module("app").create_app(settings)
+    # Both or neither: a worker that is replaced uses them together.
+    served.application, served.current = importlib.import_module("app").create_app(settings), settings
     if settings.metrics_bind:
         importlib.import_module("auth.web.request_metrics")
     gc.unfreeze()  # the application before a reload

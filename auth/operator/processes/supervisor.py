@@ -185,8 +185,7 @@ def _reload(server: Any) -> None:
             others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
             loaded = replace(loaded, origins=others)
         keep = partial(fingerprints.keep, settings=loaded)
-        served.current = starting.with_database(loaded.database_url, keep)
-        starting.make_application(served.current)
+        starting.make_application(starting.with_database(loaded.database_url, keep))
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         problem = str(error)
     except psycopg2.Error as error:
