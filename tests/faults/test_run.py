@@ -5,12 +5,14 @@ import json
 import os
 import pwd
 import re
+import secrets
 import signal
 import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ from tests.support.processes import (
     sockets_of,
     wait_until,
 )
+from tests.support.server import ServerClient, repeated
 
 pytestmark = [
     pytest.mark.selection,
@@ -81,6 +84,13 @@ def both_workers_of(service: Service) -> set[int]:
     return wait_until(lambda: pids if len(pids := set(filter(serves, workers_of(service)))) == 2 else set())
 
 
+def reload(service: Service) -> None:
+    """Replace the workers, and wait until the old ones are gone."""
+    before = both_workers_of(service)
+    service.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+
+
 def test_start_names_the_state_directory_which_is_closed_to_others(running):
     text = running.text()
     directory = running.state_dir
@@ -121,10 +131,8 @@ def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
     command = [sys.executable, *GUNICORN, "--config", str(CHECKOUT / "gunicorn.conf.py")]
     with Service(state_dir, command=command, directory=tmp_path) as service:
         assert offered() == (True, False)
-        workers = both_workers_of(service)
         (tmp_path / ".env").write_text("AUTH_ANONYMOUS_ENABLED=true\n")
-        service.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: workers.isdisjoint(both_workers_of(service)))
+        reload(service)
         assert offered() == (False, True)
         # A command has the same settings as the service.
         environment = service._environment | {"PYTHONPATH": str(CHECKOUT)}
@@ -152,9 +160,22 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
         wait_until(lambda: line in service.said())
         assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
         logo.write_text("<svg></svg>")
-        service.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: workers.isdisjoint(both_workers_of(service)))
+        reload(service)
         assert service.get("/brand/logo") == (200, b"<svg></svg>")
+
+
+def test_reload_loses_no_log_in_though_others_connect_meanwhile(state_dir):
+    def log_in() -> int:
+        body = {"email": f"{secrets.token_hex(8)}@example.com", "password": "Wrong-Horse-1"}
+        return client.post("/token?grant_type=password", json=body).status_code
+
+    raised = dict.fromkeys(["AUTH_RATE_LIMIT_LOGIN", "AUTH_RATE_LIMIT_LOGIN_FAILURES"], "100000 per minute")
+    service = Service(state_dir, command=None, AUTH_BCRYPT_COST="12", **raised)
+    with service, closing(ServerClient(service.port)) as client:
+        with repeated(*[log_in] * 4, lambda: client.get("/settings").status_code) as statuses:
+            for _ in range(3):
+                reload(service)
+        assert {status for each in statuses for status in each} == {200, 401}
 
 
 # Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, and nohup closes

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -20,14 +21,19 @@ class HashingThreads:
 
     def __init__(self) -> None:
         self.semaphore: Callable[[int], Any] = threading.Semaphore
-        self._pool: Any = None
+        self._make_pool: Callable[[], Any] | None = None
         self._moved_at = 0.0  # when a hash finished, or the first one began
         monkey = sys.modules.get("gevent.monkey")
         if monkey is not None and monkey.is_module_patched("threading"):
             from gevent.lock import Semaphore
             from gevent.threadpool import ThreadPool
 
-            self.semaphore, self._pool = Semaphore, ThreadPool(THREADS)
+            self.semaphore, self._make_pool = Semaphore, partial(ThreadPool, THREADS)
+
+    @cached_property
+    def _pool(self) -> Any:
+        """Made by a worker, for the first hash: gevent may forget what runs in one that the master made."""
+        return self._make_pool and self._make_pool()
 
     def run(self, work: Callable[[], T]) -> T:
         """Return what `work` returns."""
