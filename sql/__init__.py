@@ -44,8 +44,9 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
 
+# One encoder, because `json.dumps` makes one for each value that is not to be ASCII.
 psycopg2.extensions.register_adapter(
-    dict, functools.partial(Json, dumps=functools.partial(json.dumps, ensure_ascii=False))
+    dict, functools.partial(Json, dumps=json.JSONEncoder(ensure_ascii=False).encode)
 )
 
 

@@ -72,7 +72,7 @@ Name the host as its certificate does, and add sslrootcert=FILE to the URL, with
 Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
-SIZE = 9
+SIZE = 6
 # A pool opens so many at once, a further one for a request that has waited so many seconds, and another after
 # twice as many.
 _AT_ONCE = 3

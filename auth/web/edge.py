@@ -210,9 +210,10 @@ def _end(response: Response) -> Response:
     if g.refused_because:
         audit.record_refusal()
     headers, sent = response.headers, request.environ.get("HTTP_ORIGIN")
-    if _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
-        return response
     is_public = g.route.any_origin
+    is_asked = sent is not None or is_public
+    if not is_asked or _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
+        return response
     if is_public or (sent is not None and _is_allowed(response, sent)):
         headers["Access-Control-Allow-Origin"] = "*" if is_public or sent is None else sent
         headers["Access-Control-Expose-Headers"] = _EXPOSED

@@ -101,7 +101,7 @@ def test_gauges_tell_the_state_of_the_node(metered):
     # Workers sample once a second, and the outbox is counted every five seconds.
     wait_until(lambda: metered.value("latchkey_database_up") == 1)
     wait_until(lambda: metered.value("latchkey_outbox_waiting", channel="email") == 0)
-    wait_until(lambda: metered.value("latchkey_pool_connections_max") == 16)
+    wait_until(lambda: metered.value("latchkey_pool_connections_max") == 10)
     assert (metered.value("latchkey_webhook_failing"), metered.value("latchkey_degraded")) == (0, 0)
     assert 0 <= metered.value("latchkey_backup_age_seconds") < 600
     assert metered.value("latchkey_workers_wanted") == 2

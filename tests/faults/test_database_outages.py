@@ -237,7 +237,7 @@ def test_service_stays_within_its_number_of_connections(postgres, server, alice)
 
 
 def test_service_serves_all_requests_with_fewer_connections_than_its_pools_want(postgres, serve):
-    """A managed database gives a role ten: two workers and the delivery process would open 23."""
+    """A managed database gives a role ten: two workers and the delivery process would open 17."""
     serving = {"DATABASE_URL": of_requests(postgres.url), "AUTH_DATABASE_OWNER_URL": postgres.url}
     with serve(**serving, AUTH_DELIVER="true", AUTH_WORKERS="2") as (_, client):
         user = register(client, ADMIN, "limited@example.com").sign_in()

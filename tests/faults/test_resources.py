@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.memory import proportional_mebibytes
+from sql.pool import SIZE
 from tests.support.processes import PATIENT_GUNICORN, Service, children_of, wait_until
 
 MIB = 2**20
@@ -79,5 +80,5 @@ def test_mixed_load_leaks_no_resources(deployment, note):
     # The two hashing threads and the connections are created on demand.
     assert last["threads"] <= first["threads"] + 2, seen
     # Nine of each worker, four of the delivery process, and one that listens.
-    assert max(samples["connections"]) <= 2 * 9 + 4 + 1, seen
+    assert max(samples["connections"]) <= 2 * SIZE + 4 + 1, seen
     assert last["descriptors"] <= first["descriptors"] + 12, seen

@@ -61,7 +61,7 @@ class RefreshTokens:
         raw = base64.urlsafe_b64decode(token)
         body, mac = raw[:-_MAC_LENGTH], raw[-_MAC_LENGTH:]
         counter = int.from_bytes(body[16:])
-        macs = [hmac.digest(key, body, "sha256")[:_MAC_LENGTH] for key in self._keys]
+        macs = (hmac.digest(key, body, "sha256")[:_MAC_LENGTH] for key in self._keys)
         is_ours = any(hmac.compare_digest(each, mac) for each in macs)
         if not is_ours or counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken

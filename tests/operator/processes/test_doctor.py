@@ -183,7 +183,7 @@ SETTINGS = [
     ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}no_hook"}, "Create and grant that function"),
     ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}now"}, "Create and grant that function"),
     ("hooks", {"hook_before_user_created": NO_SERVER}, "Start the server of AUTH_HOOK_BEFORE_USER_CREATED"),
-    ("connections", {"workers": 64}, "Set AUTH_WORKERS=21, or raise the limit"),
+    ("connections", {"workers": 64}, "Set AUTH_WORKERS=31, or raise the limit"),
     ("redis", AWAY, "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE="),
     ("keys", OTHERS, "Set AUTH_SECRET_KEY to its value on the other nodes, or in a backup. Set AUTH_JWT_KEYS to"),
     ("public-url", {"base_url": f"http://127.0.0.1:{free_port()}"}, "If http://127.0.0.1:"),
