@@ -12,7 +12,7 @@ help:
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
-	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
+	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'

@@ -139,7 +139,7 @@ def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:
     yield alone("failed requests of others during a flood", failures, "≤ 0")
     share = logged_in / pace.rounds / _RIGHTFUL
     yield alone("share of rightful log-ins that succeed within three tries during a flood", share, "≥ 1")
-    yield against("log-ins/s during a flood, against what the cores can hash", checked, hashing, "≥ 0.85")
+    yield against("log-ins/s during a flood, against what the cores can hash", checked, hashing, "≥ 0.65")
 
 
 def _wrong_passwords(service: BenchService, clients: int) -> AbstractContextManager[Callable[[], Load]]:

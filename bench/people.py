@@ -29,7 +29,9 @@ SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
        jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
   FROM generate_series(%s, %s) AS n;
 INSERT INTO user_objects (user_id, object, last_sign_in_at)
-SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity') FROM users AS u
+SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity') FROM users AS u;
+-- Where they have signed in before: no notice is due.
+INSERT INTO known_networks (user_id, network, passed_at) SELECT id, '127.0.0.1', now() FROM users
 """
 _SESSIONS = """
 INSERT INTO sessions (id, user_id, method, ip, user_agent)
