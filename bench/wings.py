@@ -19,6 +19,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
                 began = time.monotonic()
                 with BenchService(state_dir, **EVERY_WING if name == "full" else WINGS_OFF) as service:
                     starts[name].append(time.monotonic() - began)
+                    time.sleep(pace.seconds(5))  # the delivery process has loaded its code by then
                     memory[name].append(proportional_mebibytes(service.process.pid))
     for what, measured in (("start again, in s", starts), ("memory, idle, in MiB", memory)):
         alone, full = (measured[name][pace.warm_ups :] for name in ("alone", "full"))

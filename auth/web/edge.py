@@ -209,13 +209,12 @@ def _end(response: Response) -> Response:
     g, request = current_g(), current_request()
     if g.refused_because:
         audit.record_refusal()
-    headers, sent = response.headers, request.environ.get("HTTP_ORIGIN")
-    is_public = g.route.any_origin
-    is_asked = sent is not None or is_public
-    if not is_asked or _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
+    headers, is_public = response.headers, g.route.any_origin
+    origin = "*" if is_public else request.environ.get("HTTP_ORIGIN")
+    if origin is None or _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
         return response
-    if is_public or (sent is not None and _is_allowed(response, sent)):
-        headers["Access-Control-Allow-Origin"] = "*" if is_public or sent is None else sent
+    if is_public or _is_allowed(response, origin):
+        headers["Access-Control-Allow-Origin"] = origin
         headers["Access-Control-Expose-Headers"] = _EXPOSED
         if request.method == "OPTIONS":
             _allow_request(response, is_public=is_public)

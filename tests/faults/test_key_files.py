@@ -17,7 +17,7 @@ from auth.core.keys import fingerprints
 from auth.core.settings import kept_secrets
 from auth.core.tokens import signing_keys
 from tests.conftest import secret
-from tests.faults.test_run import both_workers_of, workers_of
+from tests.faults.test_run import both_workers_of, new_workers, reload, workers_of
 from tests.support.commands import run_with_settings
 from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once
@@ -75,24 +75,10 @@ def replace_file(path: Path, text: str) -> None:
         draft.write(text.encode())
 
 
-@contextmanager
-def new_workers(service: Service) -> Iterator[set[int]]:
-    """Yield the workers, and wait for those that the master starts in their place."""
-    old = both_workers_of(service)
-    yield old
-    wait_until(lambda: old.isdisjoint(workers_of(service)))
-    both_workers_of(service)
-
-
 def replace_workers(service: Service) -> None:
     with new_workers(service) as old:
         for pid in old:
             os.kill(pid, signal.SIGKILL)
-
-
-def reload(service: Service) -> None:
-    with new_workers(service):
-        service.process.send_signal(signal.SIGHUP)
 
 
 def kept(directory: Path) -> dict[str, str]:

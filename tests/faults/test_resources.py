@@ -79,6 +79,6 @@ def test_mixed_load_leaks_no_resources(deployment, note):
     assert last["memory"] < first["memory"] + MORE_MEMORY, seen
     # The two hashing threads and the connections are created on demand.
     assert last["threads"] <= first["threads"] + 2, seen
-    # Nine of each worker, four of the delivery process, and one that listens.
+    # Those of two workers, four of the delivery process, and one that listens.
     assert max(samples["connections"]) <= 2 * SIZE + 4 + 1, seen
     assert last["descriptors"] <= first["descriptors"] + 12, seen

@@ -12,12 +12,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from auth.core.settings import kept_secrets
+from bench.service import RAISED
 from tests.support.cases import cases
 from tests.support.processes import (
     CHECKOUT,
@@ -84,11 +85,18 @@ def both_workers_of(service: Service) -> set[int]:
     return wait_until(lambda: pids if len(pids := set(filter(serves, workers_of(service)))) == 2 else set())
 
 
+@contextmanager
+def new_workers(service: Service) -> Iterator[set[int]]:
+    """Yield the workers, and wait for those that the master starts in their place."""
+    old = both_workers_of(service)
+    yield old
+    wait_until(lambda: old.isdisjoint(workers_of(service)))
+    both_workers_of(service)
+
+
 def reload(service: Service) -> None:
-    """Replace the workers, and wait until the old ones are gone."""
-    before = both_workers_of(service)
-    service.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+    with new_workers(service):
+        service.process.send_signal(signal.SIGHUP)
 
 
 def test_start_names_the_state_directory_which_is_closed_to_others(running):
@@ -169,8 +177,7 @@ def test_reload_loses_no_log_in_though_others_connect_meanwhile(state_dir):
         body = {"email": f"{secrets.token_hex(8)}@example.com", "password": "Wrong-Horse-1"}
         return client.post("/token?grant_type=password", json=body).status_code
 
-    raised = dict.fromkeys(["AUTH_RATE_LIMIT_LOGIN", "AUTH_RATE_LIMIT_LOGIN_FAILURES"], "100000 per minute")
-    service = Service(state_dir, command=None, AUTH_BCRYPT_COST="12", **raised)
+    service = Service(state_dir, command=None, AUTH_BCRYPT_COST="12", **RAISED)
     with service, closing(ServerClient(service.port)) as client:
         with repeated(*[log_in] * 4, lambda: client.get("/settings").status_code) as statuses:
             for _ in range(3):
@@ -200,10 +207,9 @@ def in_terminal(state_dir) -> Iterator[Callable[..., Service]]:
 
 def test_signal_reloads_a_service_in_a_terminal_and_ends_it_once_that_is_closed(in_terminal, state_dir):
     with in_terminal() as service:
-        before = both_workers_of(service)
         (master,) = children_of(service.process.pid)
-        os.kill(master, signal.SIGHUP)
-        wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+        with new_workers(service):
+            os.kill(master, signal.SIGHUP)
         service.process.kill()
         wait_until(lambda: none_left(state_dir))
         assert service.said()[-1] == "Stopped."
@@ -211,9 +217,8 @@ def test_signal_reloads_a_service_in_a_terminal_and_ends_it_once_that_is_closed(
 
 def test_service_started_by_nohup_outlives_its_terminal(in_terminal):
     with in_terminal("nohup") as service:
-        before = both_workers_of(service)
-        service.process.kill()
-        wait_until(lambda: before.isdisjoint(both_workers_of(service)))
+        with new_workers(service):
+            service.process.kill()
         assert service.get("/health")[0] == 200
 
 
