@@ -61,12 +61,11 @@ def test_decline_button_deletes_the_sign_up(page, link, database):
 
 def test_second_click_during_a_slow_response_is_harmless(page, link, database):
     # The browser cancels the first request, which spent the link, and shows the result of the second.
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     page.open(link)
     button = page.place_of("Continue")
     with database.locked("users", database.value("SELECT id FROM users")):
         page.hit(button)
-        wait_until(lambda: database.value(waiting))
+        wait_until(database.waiting)
         page.hit(button)
     page.wait_for("You’re signed in.")
 

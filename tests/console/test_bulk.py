@@ -164,7 +164,7 @@ def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, co
     with database.locked("users", alice.id) as lock:
         going_on = lock.start(lambda: go_on(armed))
         # As at the end of its time, which is longer in tests.
-        database.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        database.cancel_waiting()
         page = going_on.result()
     assert "1 of 2 done, 1 of them refused." in words(page)
     page = go_on(armed)

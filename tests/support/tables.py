@@ -13,6 +13,15 @@ from psycopg2.extras import NamedTupleCursor
 from sql.pool import Connection
 from tests.support.processes import wait_until
 
+# Statements that wait for a lock which a test or a service holds. Autovacuum, which works beside the tests, also
+# makes statements wait for a moment.
+_WAITING = """
+  FROM pg_stat_activity AS waiting
+ WHERE datname = current_database() AND wait_event_type = 'Lock'
+   AND EXISTS (SELECT
+                 FROM pg_stat_activity AS holder
+                WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid)) AND holder.backend_type = 'client backend')
+"""
 _STALE_OBJECTS = """
 SELECT u.email, copy.object
   FROM users AS u
@@ -36,8 +45,7 @@ class Lock:
         """Run `act` in a thread until it waits for a lock, and return its future."""
         self._waiting += 1
         future = self._threads.submit(act)
-        blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        wait_until(lambda: future.done() or self._rows.value(blocked) == self._waiting)
+        wait_until(lambda: future.done() or self._rows.waiting() == self._waiting)
         assert not future.done(), f"it did not wait: {future.result()}"
         return future
 
@@ -140,6 +148,14 @@ class Rows:
                 holder.commit()
             finally:
                 holder.close()
+
+    def waiting(self) -> int:
+        """Return how many statements wait for a lock."""
+        return self.value(f"SELECT count(*) {_WAITING}")
+
+    def cancel_waiting(self) -> None:
+        """Cancel the statements that wait for a lock."""
+        self.run(f"SELECT pg_cancel_backend(pid) {_WAITING}")
 
     def outdate_functions(self) -> None:
         """Make the next application of the schema replace the functions."""

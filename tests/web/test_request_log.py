@@ -266,8 +266,7 @@ def test_no_secret_is_logged_at_level_debug(
     # Refusals by the database, late answers and outages.
     with database.locked("users", alice.id) as lock:
         late = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
-        waiting = "datname = current_database() AND wait_event_type = 'Lock'"
-        database.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {waiting}")
+        database.cancel_waiting()
         assert late.result().status_code == 503
     post("/admin/users", service_role, email=alice.email, password=PASSWORD)
     server.put("/user", json={"data": {"x": WRONG_PASSWORD * 1000}}, headers=session.authorization)
