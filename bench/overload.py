@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
+from auth.core.passwords.threads import NICENESS
 from bench import load
 from bench.clients import loopback
 from bench.figures import Figure, Pace, against, alone
@@ -119,7 +120,13 @@ def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:
     quiet, flooded, hashing, checked, failures, logged_in = [], [], [], [], 0, 0
     for number in range(pace.rounds):
         quiet.append(reader.users(service.port, seconds))
-        hashing.append(hashes_per_second(pace.seconds(2)))
+        # The readers take a sixth of two cores, and go first here too.
+        with ThreadPoolExecutor(2) as threads:
+            readings = [
+                threads.submit(read, service.port, seconds) for read in (reader.users, reader.refreshes)
+            ]
+            hashing.append(hashes_per_second(seconds, NICENESS))
+        failures += sum(each.result().failures for each in readings)
         with (
             _wrong_passwords(service, pace.number(FLOODING, brief=4)) as stop,
             ThreadPoolExecutor(_RIGHTFUL + 1) as threads,
@@ -139,7 +146,8 @@ def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:
     yield alone("failed requests of others during a flood", failures, "≤ 0")
     share = logged_in / pace.rounds / _RIGHTFUL
     yield alone("share of rightful log-ins that succeed within three tries during a flood", share, "≥ 1")
-    yield against("log-ins/s during a flood, against what the cores can hash", checked, hashing, "≥ 0.65")
+    name = "log-ins/s during a flood, against what the cores can hash beside the same readers"
+    yield against(name, checked, hashing, "≥ 0.85")
 
 
 def _wrong_passwords(service: BenchService, clients: int) -> AbstractContextManager[Callable[[], Load]]:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 THREADS = 2
-_NICENESS = 13
+NICENESS = 13
 _STUCK_AFTER = 20.0  # seconds without a finished hash, which takes four at the dearest cost, 16
 
 
@@ -51,7 +51,7 @@ class HashingThreads:
 
     def _derive(self, work: Callable[[], T]) -> T:
         if sys.platform == "linux":  # where threads have priorities
-            os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
+            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
         try:
             return work()
         finally:
