@@ -25,8 +25,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
     recipient = str(pyrage.x25519.Identity.generate().to_public())
     options = RAISED | {"AUTH_BACKUP_RECIPIENTS": recipient}
     with new_state_dir() as state_dir, BenchService(state_dir, **options) as service:
-        time.sleep(pace.seconds(5))  # the delivery process has polled the outbox by then
-        idle = proportional_mebibytes(service.process.pid)
+        idle = idle_mebibytes(service.process.pid, pace)
         people = People(service, 1000)
         people.insert()
         tokens = people.access_tokens(people.refresh_tokens(256))
@@ -42,6 +41,12 @@ def measure(pace: Pace) -> Iterator[Figure]:
     yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 225")
     yield against("memory after 100,000 requests, against 50,000", [end], [half], "≤ 1.05")
     yield against("memory after backups, imports and 38,000 requests more, in MiB", [night], [end], "≤ 1.1")
+
+
+def idle_mebibytes(pid: int, pace: Pace) -> float:
+    """Return the proportional set size once the delivery process has loaded its code and polled the outbox."""
+    time.sleep(pace.seconds(5))
+    return proportional_mebibytes(pid)
 
 
 def proportional_mebibytes(pid: int) -> float:

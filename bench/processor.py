@@ -78,7 +78,7 @@ def hashes_per_second(seconds: float, niceness: int = 0) -> float:
     barrier = threading.Barrier(WORKERS)
 
     def hash_for_a_while(_: int) -> float:
-        os.setpriority(os.PRIO_PROCESS, 0, niceness)  # of this thread
+        os.nice(niceness)  # of this thread
         barrier.wait()
         count, began = 0, time.monotonic()
         # bcrypt releases the GIL, so one thread per core is enough.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 from bench.figures import Figure, Pace, against
-from bench.memory import proportional_mebibytes
+from bench.memory import idle_mebibytes
 from bench.service import BenchService, new_state_dir
 from tests.support.wings import EVERY_WING, WINGS_OFF
 
@@ -19,8 +19,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
                 began = time.monotonic()
                 with BenchService(state_dir, **EVERY_WING if name == "full" else WINGS_OFF) as service:
                     starts[name].append(time.monotonic() - began)
-                    time.sleep(pace.seconds(5))  # the delivery process has loaded its code by then
-                    memory[name].append(proportional_mebibytes(service.process.pid))
+                    memory[name].append(idle_mebibytes(service.process.pid, pace))
     for what, measured in (("start again, in s", starts), ("memory, idle, in MiB", memory)):
         alone, full = (measured[name][pace.warm_ups :] for name in ("alone", "full"))
         yield against(f"social and webhooks alone: {what}, against every wing", alone, full)

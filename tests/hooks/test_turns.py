@@ -71,7 +71,7 @@ def test_hook_that_needs_most_of_its_two_seconds_delays_tokens_and_fails_none(
     session = alice.sign_in(client=app.test_client())
 
     def answer(event):
-        time.sleep(1.2)
+        time.sleep(1.6)
         return {"claims": event["claims"] | {"plan": "pro"}}
 
     hook.answer = answer
