@@ -540,6 +540,18 @@ def templates_for_people() -> dict[str, str]:
     return shown
 
 
+def test_drawings_have_a_viewbox_and_mails_have_none():
+    """Where a style sheet sets the size of an SVG without one, what does not fit is cut off."""
+    files = [
+        path for path in (ROOT / "auth").rglob("*") if path.suffix in {".html", ".svg", ".py", ".js", ".css"}
+    ]
+    drawings = [(path, tag) for path in files for tag in re.findall(r"<svg\b[^>]*", path.read_text())]
+    assert len(drawings) >= len([path for path in files if path.suffix == ".svg"]) > 0
+    assert [(path.name, tag) for path, tag in drawings if "viewBox=" not in tag] == []
+    # Mail programs show no SVG.
+    assert [path.name for path, _ in drawings if "delivery" in path.parts] == []
+
+
 def test_templates_for_people_contain_no_words():
     """A word would stay English in the other languages."""
     words = {}

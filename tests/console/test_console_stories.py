@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.test_console_routes import FRAME, Console
-from tests.pages.test_accessibility import AXE, SCREENS, problems
+from tests.pages.test_accessibility import AXE, CUT_OFF, SCREENS, problems
 from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.answers import NO_ID
@@ -104,6 +104,7 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
             assert problems(page) == [], (name, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
             assert page.run(_CUT) == [], (name, width)
+            assert page.run(CUT_OFF) == [], (name, width)
 
     for path in {*console.pages, *console.forms} - {FRAME}:
         page.open(here + path)

@@ -31,11 +31,12 @@ def uri(secret: str, account: str, issuer: str) -> str:
 
 def qr_code(text: str) -> str:
     """Return a QR code as SVG, for a `data:` URL, in which a `#` would begin the fragment."""
-    svg = io.BytesIO()
-    segno.make(text, error="m", micro=False).save(
-        svg, kind="svg", scale=4, light="white", xmldecl=False, nl=False
-    )
-    return svg.getvalue().decode().replace("#000", "black").replace("#fff", "white")
+    code, svg = segno.make(text, error="m", micro=False), io.BytesIO()
+    code.save(svg, kind="svg", scale=4, light="white", xmldecl=False, nl=False, omitsize=True)
+    drawn = svg.getvalue().decode().replace("#000", "black").replace("#fff", "white")
+    # The size is for pages that set none; without a viewBox, those with a smaller one would cut the code off.
+    width, height = code.symbol_size(scale=4)
+    return drawn.replace(" viewBox", f' width="{width}" height="{height}" viewBox', 1)
 
 
 def matching_step(secret: str, code: str, moment: float) -> int | None:
