@@ -41,8 +41,14 @@ SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_h
        AND coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
                                                               ELSE make_interval(secs => r.max_age) END,
                     true) AS is_fresh,
-       -- A changed document is another application.
-       coalesce(g.scopes @> r.scopes AND (c.metadata_url IS NULL OR g.granted_at >= c.updated_at),
+       -- A changed document is another application. Resources of a client that no administrator made are
+       -- allowed one by one: those that sessions of the grant were opened for, even if they have ended.
+       coalesce(g.scopes @> r.scopes AND (c.metadata_url IS NULL OR g.granted_at >= c.updated_at)
+                AND (r.resource IS NULL OR NOT c.is_dynamic
+                     OR r.scopes <@ ARRAY(SELECT unnest(opened.scopes)
+                                            FROM sessions AS opened
+                                           WHERE opened.grant_id = g.id AND opened.resource = r.resource
+                                             AND opened.created_at >= c.updated_at)),
                 false) AS is_granted
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id

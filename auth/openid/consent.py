@@ -116,7 +116,7 @@ def approve(tx: Transaction, user: Any, asked: Asked) -> str:
     code.
     """
     if not asked.request.is_granted:
-        grants.add(tx, user, asked.client, asked.request.scopes)
+        grants.add(tx, user, asked.client, asked.request)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         tx,

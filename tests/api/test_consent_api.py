@@ -75,6 +75,7 @@ def test_user_sees_the_request_and_allows_it(session, begin, visitor, client_id,
             },
             "user": {"id": alice.id, "email": alice.email},
             "scope": "openid email",
+            "resource": None,
         },
     )
     # Again, and after a reload.

@@ -22,15 +22,15 @@ def own() -> list[dict[str, Any]]:
     return found
 
 
-def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
-    """Allow a client these scopes, with those that it had, in the session of the locked caller."""
-    columns = {"user_id": user.id, "client_id": client.id, "scopes": list(scopes)}
+def add(tx: Transaction, user: Any, client: Any, asked: Any) -> None:
+    """Allow a client the scopes of a request, with those that it had, in the session of the locked caller."""
+    columns = {"user_id": user.id, "client_id": client.id, "scopes": asked.scopes}
     if queries.write_grant(tx, **columns).is_first:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
         notify(tx, user, "application_added", application=name)
-    details = {"client_id": client.id, "client": client.name, "scopes": " ".join(scopes)}
-    audit.record(tx, user.id, user.email, ["grant_added"], [], **details)
+    details = {"client_id": client.id, "client": client.name, "scopes": " ".join(asked.scopes)}
+    audit.record(tx, user.id, user.email, ["grant_added"], [], **details, resource=asked.resource)
 
 
 def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:

@@ -147,6 +147,7 @@ def get_authorization(authorization_id: str) -> Response:
         },
         user={"id": user.id, "email": user.email or ""},
         scope=" ".join(row.scopes),
+        resource=row.resource,
     )
 
 

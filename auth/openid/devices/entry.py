@@ -144,7 +144,7 @@ def _decided(id: str, action: str) -> Response:
         asked = _find(tx, id)
         is_allowed = action == "approve" and asked.request.may_use
         if is_allowed:
-            grants.add(tx, user, asked.client, asked.request.scopes)
+            grants.add(tx, user, asked.client, asked.request)
         queries.decide_device_request(tx, id=id, decision="approved" if is_allowed else "denied")
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
