@@ -60,6 +60,14 @@ def test_the_edge_looks_up_what_a_view_says_and_only_grants_answer_by_another_vi
     }
 
 
+def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_queue():
+    naming = re.compile(r"\b(let_go|_leave)\b")
+    homes = {source for source in SOURCES if naming.search(read(source))}
+    assert homes == {"auth/core/net/sockets.py", "auth/core/passwords/hashing.py"}
+    # A request without a deadline, which gives the place up, fails.
+    assert "deadline = Deadline.current.get()\n" in read("auth/core/net/bounded_http.py")
+
+
 def read(source: str) -> str:
     return SOURCES[source].read_text()
 

@@ -26,6 +26,5 @@ def ask() -> None:
         token = read_body(_Body())["gotrue_meta_security"].get("captcha_token", "")
     if not token:
         raise ApiError("captcha_failed", codes="no captcha_token found")
-    latchkey.passwords.let_others_hash()
     if codes := (proofs_of_work if captcha == "altcha" else siteverify).problem_of(token):
         raise ApiError("captcha_failed", codes=codes)

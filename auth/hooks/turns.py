@@ -13,12 +13,12 @@ from weakref import WeakValueDictionary
 import structlog
 
 from auth.core import promises
+from auth.core.net.sockets import wait_for
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
 from auth.hooks import http_hooks as hooks
 from auth.hooks.http_hooks import HookFailed, HookRefused
 from auth.web import audit, g
-from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, unavailable
 
@@ -41,9 +41,6 @@ def call(hook: Hook, payload: dict[str, Any], user_id: str | None = None) -> dic
 
 def in_turn(hook: Hook, user_id: str | None, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the answer to a question, once no other of its user, or else its network, is being answered."""
-    # A slow hook must not keep others from signing in, nor one that sets a password wait for itself.
-    if g:
-        latchkey.passwords.let_others_hash()
     with _turn(hook, user_id or (g.client["network"] if g else "")):
         return ask()
 
@@ -55,7 +52,7 @@ def _turn(hook: Hook, subject: str) -> Iterator[None]:
     with ExitStack() as held:
         for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):
             semaphore = _semaphores.setdefault((hook, name), BoundedSemaphore(most))
-            if not semaphore.acquire(timeout=max(0, last - time.monotonic())):
+            if not wait_for(semaphore, last - time.monotonic()):
                 raise unavailable()
             held.callback(semaphore.release)
         yield

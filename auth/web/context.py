@@ -135,7 +135,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         client_refresh_tokens=key_ring.client_refresh_tokens,
         openid_keys=openid_keys,
         passwords=passwords,
-        leaked_passwords=open_leaked_passwords(settings, passwords.let_others_hash),
+        leaked_passwords=open_leaked_passwords(settings),
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,

@@ -163,6 +163,7 @@ class TestPage:
         assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
         assert database.count("identities") == 1
         google.instead.clear()
+        service.age("google", 5)
         assert fragment(link(service, session, "google")) == LINKED
 
 

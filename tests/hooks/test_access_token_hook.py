@@ -471,12 +471,13 @@ class TestServer:
         hooks = ("AUTH_HOOK_CUSTOM_ACCESS_TOKEN", "AUTH_HOOK_BEFORE_USER_CREATED")
         settings = dict.fromkeys(hooks, http_hook.url) | {f"{name}_SECRETS": SECRET for name in hooks}
         app = make_app(AUTH_AUTOCONFIRM="true", **settings)
-        admission, places = app.extensions[EXTENSION].passwords._admission, []
+        passwords, places = app.extensions[EXTENSION].passwords, []
+        admission = passwords._admission
 
         def count_places():
             free = sum(1 for _ in iter(lambda: admission.acquire(blocking=False), False))
             admission.release(free)
-            places.append(free)
+            places.append((free, passwords.queue_length))
 
         def answer(event):
             count_places()
@@ -486,7 +487,7 @@ class TestServer:
         body = {"email": "dave@example.com", "password": PASSWORD}
         assert app.test_client().post("/signup", json=body).status_code == 201
         count_places()
-        assert places == [_ADMITTED] * 3
+        assert places == [(_ADMITTED, 0)] * 3
 
     @cases(
         "broken",

@@ -16,10 +16,19 @@ from typing import Any, ClassVar, Self
 import certifi
 
 NO_ANSWER = "no answer in time"
+# Gives up the request's place in the hashing queue. Called here before each wait for the network, so that no
+# caller can forget it.
+let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: None)
 
 
 class AddressRefused(OSError):
     """The host resolves only to addresses that must not be connected to."""
+
+
+def wait_for(semaphore: threading.BoundedSemaphore, seconds: float) -> bool:
+    """Wait for a place among calls of the network. Return whether it was taken in time."""
+    let_go.get()()
+    return semaphore.acquire(timeout=max(0.0, seconds))
 
 
 def is_here(host: str) -> bool:
@@ -45,6 +54,7 @@ class Deadline:
     _watched: list[socket.socket] = field(default_factory=list, init=False)
 
     def __enter__(self) -> Self:
+        let_go.get()()
         self._ends_at = time.monotonic() + self.seconds
         self._timer = threading.Timer(self.seconds, self._end)
         self._timer.daemon = True

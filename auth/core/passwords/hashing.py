@@ -14,10 +14,10 @@ import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 
 import bcrypt
 
+from auth.core.net.sockets import let_go
 from auth.core.passwords import legacy
 from auth.core.passwords.legacy import UnusableHash
 from auth.core.passwords.threads import THREADS, HashingThreads
@@ -77,34 +77,34 @@ class Passwords:
         self._admission = self.threads.semaphore(_ADMITTED)
         # Requests that were admitted or are waiting, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
-        self._is_admitted = ContextVar("is_admitted", default=False)
 
     @contextmanager
     def queue(self) -> Iterator[None]:
         """Wait for admission to hashing, which the context holds. May be nested. Raises `TooManyWaiting`."""
-        if self._is_admitted.get():
+        if let_go.get() == self._leave:
             yield
             return
-        is_closed = self.threads.is_stuck() or self.queue_length >= LONGEST_QUEUE
+        is_closed, is_admitted = self.threads.is_stuck() or self.queue_length >= LONGEST_QUEUE, False
         self.queue_length += 1
         try:
-            if is_closed or not self._admission.acquire(timeout=PATIENCE):
-                self.refusals += 1
-                raise TooManyWaiting
-            token = self._is_admitted.set(True)
-            try:
-                yield
-            finally:
-                self.let_others_hash()
-                self._is_admitted.reset(token)
+            is_admitted = not is_closed and self._admission.acquire(timeout=PATIENCE)
         finally:
-            self.queue_length -= 1
+            self.queue_length -= not is_admitted
+        if not is_admitted:
+            self.refusals += 1
+            raise TooManyWaiting
+        token = let_go.set(self._leave)
+        try:
+            yield
+        finally:
+            let_go.get()()
+            let_go.reset(token)
 
-    def let_others_hash(self) -> None:
-        """Give up an admission before waiting for others. Hashing then waits for another one."""
-        if self._is_admitted.get():
-            self._is_admitted.set(False)
-            self._admission.release()
+    def _leave(self) -> None:
+        """Give up the admission. The next hash of the request waits for another one."""
+        let_go.set(lambda: None)
+        self._admission.release()
+        self.queue_length -= 1
 
     def hash(self, password: str, signs_up: str | None = None) -> str:
         """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""

@@ -24,13 +24,8 @@ class LeakedPasswords:
     failures: Callable[[], int] = lambda: 0
 
 
-def open_leaked_passwords(
-    settings: Settings, let_others_hash: Callable[[], object]
-) -> LeakedPasswords | None:
-    """Return what AUTH_PASSWORD_LEAKED chooses. `let_others_hash` is called before the network is asked.
-
-    Raises `SettingsError` if the file cannot be used.
-    """
+def open_leaked_passwords(settings: Settings) -> LeakedPasswords | None:
+    """Return what AUTH_PASSWORD_LEAKED chooses. Raises `SettingsError` if the file cannot be used."""
     source = settings.password_leaked
     if source == "off":
         return None
@@ -41,7 +36,7 @@ def open_leaked_passwords(
         return LeakedPasswords(contains, contains)
     from auth.core.passwords.leaked_ranges import RangeApi
 
-    api = RangeApi(range_url(settings), settings.webhook_private_networks, let_others_hash)
+    api = RangeApi(range_url(settings), settings.webhook_private_networks)
     return LeakedPasswords(api.contains, failures=lambda: api.failures)
 
 

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import requests
@@ -40,16 +40,13 @@ class _NoList(Exception):
 
 
 class RangeApi:
-    def __init__(
-        self, url: str, private_networks: bool, let_others_hash: Callable[[], object] = lambda: None
-    ) -> None:
-        self._url, self._let_others_hash = url, let_others_hash
+    def __init__(self, url: str, private_networks: bool) -> None:
+        self._url = url
         self._allows = webhook_urls.allowed_for_operator(url, private_networks)
         self.failures = 0
 
     def contains(self, password: str) -> bool:
         """Whether a password has leaked. Without an answer within a second, logs why and returns False."""
-        self._let_others_hash()
         sha1 = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper()
         try:
             if not _semaphore.acquire(blocking=False):

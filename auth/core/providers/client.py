@@ -33,7 +33,7 @@ _LONGEST_URL = 1000
 # Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
 _PATIENCE = 1.0
-_DEADLINE = 8.0  # seconds for all requests of one step
+_DEADLINE = 8.0  # seconds for the wait and all requests of one step
 # The built-in exceptions are raised for responses that are not JSON or have another shape.
 _FAILURES = (
     *(requests.RequestException, AuthlibBaseError),
@@ -151,13 +151,13 @@ class Provider:
     def _asking(self) -> Iterator[None]:
         """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
         try:
-            if not self._semaphore.acquire(timeout=_PATIENCE):
-                raise ProviderUnavailable("too many sign-ins are waiting for it")
-            try:
-                with Deadline(_DEADLINE, self._allows):
+            with Deadline(_DEADLINE, self._allows):
+                if not self._semaphore.acquire(timeout=_PATIENCE):
+                    raise ProviderUnavailable("too many sign-ins are waiting for it")
+                try:
                     yield
-            finally:
-                self._semaphore.release()
+                finally:
+                    self._semaphore.release()
         except ProviderError as error:
             self.log_failure(str(error))
             raise

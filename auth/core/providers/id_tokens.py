@@ -25,6 +25,7 @@ ALGORITHMS += ["EdDSA", "Ed25519"]
 _MALFORMED = (JoseError, ValueError, TypeError, KeyError, RecursionError)
 # Seconds.
 _CACHED_FOR = 3600
+_FAILED_FOR = 5
 _ROTATION_PAUSE = 30
 _LEEWAY = 60
 _YEAR_10000 = 253_402_300_800
@@ -32,7 +33,10 @@ _TENANT = "{tenantid}"
 
 
 class IdTokens:
-    """The id_tokens of one issuer. Its metadata and keys are cached for an hour, longer while it is down."""
+    """The id_tokens of one issuer. Its metadata and keys are cached for an hour, longer while it is down.
+
+    Without them, a failure is cached for some seconds.
+    """
 
     def __init__(
         self,
@@ -49,7 +53,8 @@ class IdTokens:
         self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
-        self._cache: dict[str, tuple[Any, float]] = {}  # document and expiry by URL
+        # By URL: a document, or why it could not be fetched, and the expiry.
+        self._cache: dict[str, tuple[Any, float]] = {}
         self._keys_asked_at = float("-inf")
 
     def endpoint(self, name: str, *, is_needed: bool = True) -> str:
@@ -123,7 +128,7 @@ class IdTokens:
         with self._lock:
             if time.monotonic() - self._keys_asked_at < _ROTATION_PAUSE:
                 return False
-            self._cache[url] = (self._cache.get(url, (None, 0.0))[0], 0.0)
+            self._cache[url] = (self._cache.get(url, ("", 0.0))[0], 0.0)
             return True
 
     def _discovered(self) -> dict[str, Any]:
@@ -131,16 +136,17 @@ class IdTokens:
 
     def _cached(self, url: str, fetch: Callable[[str], T]) -> T:
         with self._lock:
-            value, expires_at = self._cache.get(url, (None, 0.0))
-            if time.monotonic() < expires_at:
-                return value
-            try:
-                value = fetch(url)
-            except ProviderUnavailable:
-                if value is None:
-                    raise
-            self._cache[url] = (value, time.monotonic() + _CACHED_FOR)
-            return value
+            value, expires_at = self._cache.get(url, ("", 0.0))
+            if time.monotonic() >= expires_at:
+                try:
+                    value, ttl = fetch(url), _CACHED_FOR
+                except ProviderUnavailable as error:
+                    # A silent issuer must not cost every request its deadline.
+                    value, ttl = (str(error), _FAILED_FOR) if isinstance(value, str) else (value, _CACHED_FOR)
+                self._cache[url] = (value, time.monotonic() + ttl)
+        if isinstance(value, str):
+            raise ProviderUnavailable(value)
+        return value
 
     def _fetch_metadata(self, url: str) -> dict[str, Any]:
         metadata = _get(url)

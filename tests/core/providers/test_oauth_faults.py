@@ -14,7 +14,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OctKey
 
-from auth.core.providers import ProviderUnavailable
+from auth.core.providers import ProviderUnavailable, client, id_tokens
 from auth.core.providers.id_tokens import IdTokens
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
@@ -26,7 +26,8 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
 # Deeper than a parser recurses, and smaller than the limit of a response.
 NESTED = b"[" * 200_000
-HOUR = 3600
+# Seconds for which documents are cached, and failures to fetch them.
+HOUR, FAILED_FOR = 3600, 5
 # Makes a token in place of the provider's, from its claims.
 Forge = Callable[[FakeProvider, Any], Any]
 
@@ -300,7 +301,10 @@ class TestDiscovery:
     @cases("issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]])
     def test_discovery_document_of_another_issuer_is_refused(self, empty_service, google, issuer):
         google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
+        empty_service.age("google", FAILED_FOR)
+        google.asked.clear()
         assert_turned_back(empty_service.sign_in("google"))
+        assert google.paths() == [google.DISCOVERY]
 
     @cases("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
     def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
@@ -354,7 +358,9 @@ class TestGarbage:
         self, service, empty_service, google, thief, fault, assert_nothing_happened, endpoint
     ):
         google.instead[endpoint] = located(fault, thief)
+        empty_service.age("google", FAILED_FOR)
         page = (service if endpoint == "/token" else empty_service).sign_in("google")
+        assert endpoint in google.paths()
         if endpoint == google.DISCOVERY:
             assert_turned_back(page)
         else:
@@ -400,9 +406,37 @@ class TestGarbage:
         for provider in ("github", "twitter"):
             service.signed_in(provider)
         google.instead = {"/jwks": Answer(500)}
+        service.age("google", FAILED_FOR)
         assert_failed(service.sign_in("google"), *FAILED)
         del google.instead["/jwks"]
+        service.age("google", FAILED_FOR)
         service.signed_in("google")
+
+    @cases(
+        "fault", [Answer(500), Answer(behaviour="close"), Answer(behaviour="hang"), Answer(behaviour="drip")]
+    )
+    @pytest.mark.parametrize("place", ["/jwks", FakeProvider.DISCOVERY])
+    def test_failed_fetch_is_repeated_after_a_while_and_not_for_each_sign_in(
+        self, make_service, google, monkeypatch, place, fault
+    ):
+        # Long enough for a busy machine to do all of this before the failure is forgotten.
+        monkeypatch.setattr(id_tokens, "_FAILED_FOR", HOUR)
+        service = make_service()
+        google.reset()
+        google.person = ALICE
+        google.instead[place] = fault
+        with monkeypatch.context() as patch:
+            patch.setattr(client, "_DEADLINE", 1.0)
+            pages = [service.sign_in("google"), *at_once(3, lambda _: service.sign_in("google"))]
+        del google.instead[place]
+        service.signed_in("github")
+        error = "temporarily_unavailable" if place == google.DISCOVERY else "server_error"
+        for page in [*pages, service.sign_in("google")]:
+            assert_failed(page, "bad_oauth_callback", error)
+        assert google.paths().count(place) == 1
+        service.age("google", HOUR)
+        service.signed_in("google")
+        assert google.paths().count(place) == 2
 
 
 class TestTokenResponses:

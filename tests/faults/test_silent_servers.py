@@ -1,0 +1,123 @@
+"""Servers that accept connections and never answer keep no password from being checked: a request that waits for
+the network holds no place in the hashing queue.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from auth.captcha import siteverify
+from auth.core.passwords import hashing, leaked_ranges
+from auth.core.providers import client as providers
+from auth.web.context import EXTENSION
+from tests.support.customers import Customers, SsoService
+from tests.support.fake_provider import Answer
+from tests.support.http_target import HttpTarget
+from tests.support.oauth import SITE
+from tests.support.pages import Visitor
+from tests.support.processes import wait_until
+from tests.support.range_api import RangeStub
+from tests.support.users import PASSWORD, WRONG_PASSWORD, sign_in
+
+pytestmark = pytest.mark.selection
+# Requests that wait for a silent server: more than hash at once.
+WAITING = hashing._ADMITTED + 2
+LONG = 120.0  # seconds, in the place of the few that the service waits
+
+
+@dataclass
+class Silence:
+    """An application that asks silent servers."""
+
+    app: Any
+    ask: Callable[[int], int]  # sends a request that makes it ask, and returns the status
+    asked: list[list[Any]]  # the requests to each server
+    most: int  # of those to one: that many wait for its answer
+    end: Callable[[], None]
+    status: int  # of the requests, once the servers have closed their connections
+
+
+def sign_up(app: Any, number: int) -> int:
+    body = {"email": f"new{number}@example.com", "password": PASSWORD}
+    proof = {"gotrue_meta_security": {"captcha_token": "a-token"}}
+    return app.test_client().post("/signup", json=body | proof).status_code
+
+
+@pytest.fixture
+def customers(make_app, service_role, monkeypatch) -> Iterator[Silence]:
+    """Customers' providers, to which the sign-in page leads for an address of their domains."""
+    monkeypatch.setattr(providers, "_DEADLINE", LONG)
+    monkeypatch.setattr(providers, "_PATIENCE", LONG)
+    with Customers() as customers:
+        service = SsoService(make_app(AUTH_SSO="true"), service_role)
+        for customer in customers.all:
+            service.add(customer)
+            customer.provider.reset()
+            customer.provider.instead[customer.provider.DISCOVERY] = Answer(behaviour="hang")
+        domains = [customer.domain for customer in customers.all]
+        browsers = [service.browser() for _ in range(WAITING)]
+        for browser in browsers:
+            browser.visit(f"{SITE}/sign-in")
+
+        def ask(number: int) -> int:
+            email = f"user{number}@{domains[number % len(domains)]}"
+            return browsers[number].press("sign-in", email=email, password=PASSWORD).status
+
+        def end() -> None:
+            for customer in customers.all:
+                customer.provider.over.set()
+
+        # One sign-in of each provider fetches its document, and the others wait for it.
+        asked = [customer.provider.asked for customer in customers.all]
+        yield Silence(service.app, ask, asked, 1, end, 200)
+
+
+@pytest.fixture
+def captcha(make_app, monkeypatch) -> Iterator[Silence]:
+    monkeypatch.setattr(siteverify, "_TIMEOUT", LONG)
+    with HttpTarget() as target:
+        target.behaviour = "hang"
+        app = make_app(AUTH_CAPTCHA=f"{target.url}/siteverify", AUTH_CAPTCHA_SECRET="their-secret")
+        yield Silence(
+            app, lambda number: sign_up(app, number), [target.requests], WAITING, target.over.set, 503
+        )
+
+
+@pytest.fixture
+def leaked(make_app, monkeypatch) -> Iterator[Silence]:
+    """The list of leaked passwords."""
+    monkeypatch.setattr(leaked_ranges, "_TIMEOUT", LONG)
+    with RangeStub({}) as stub:
+        stub.behaviour = "hang"
+        app = make_app(AUTH_PASSWORD_LEAKED=stub.mirror)
+        yield Silence(app, lambda number: sign_up(app, number), [stub.asked], WAITING, stub.over.set, 201)
+
+
+@pytest.fixture(params=["customers", "captcha", "leaked"])
+def silence(request) -> Silence:
+    return request.getfixturevalue(request.param)
+
+
+def test_passwords_are_checked_at_the_page_and_the_api_while_a_server_is_silent(silence, alice, monkeypatch):
+    app = silence.app
+    # Requests that wait for the server do not count as waiting to hash, either.
+    monkeypatch.setattr(hashing, "LONGEST_QUEUE", WAITING)
+    visitor, client = Visitor(app), app.test_client()
+    visitor.visit("/sign-in")
+    with ThreadPoolExecutor(WAITING) as threads:
+        waiting = [threads.submit(silence.ask, number) for number in range(WAITING)]
+        try:
+            wait_until(lambda: all(len(asked) == silence.most for asked in silence.asked))
+            answers = [sign_in(client, alice.email, password) for password in (PASSWORD, WRONG_PASSWORD)]
+            page = visitor.submit(email=alice.email, password=PASSWORD)
+            ended = [each for each in waiting if each.done()]
+        finally:
+            silence.end()
+    assert [answer.status_code for answer in answers] == [200, 401]
+    assert (page.status, page.url) == (200, f"{SITE}/account")
+    assert ended == []
+    assert {each.result() for each in waiting} == {silence.status}
+    assert app.extensions[EXTENSION].passwords.queue_length == 0
