@@ -19,6 +19,10 @@ NO_ANSWER = "no answer in time"
 # Gives up the request's place in the hashing queue. Called here before each wait for the network, so that no
 # caller can forget it.
 let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: None)
+# Lookups at once of names that customers and strangers choose. A worker has ten threads for lookups, and a
+# silent name server keeps one for ten seconds or more. Four are left for the operator's names.
+OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+CUSTOMERS, STRANGERS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
 
 
 class AddressRefused(OSError):
@@ -50,6 +54,8 @@ class Deadline:
     seconds: float
     # Whether an address may be connected to.
     allows: Callable[[str], bool] | None = None
+    # Who has chosen the names.
+    lookups: contextlib.AbstractContextManager[object] = OPERATORS
     has_passed: bool = field(default=False, init=False)
     _watched: list[socket.socket] = field(default_factory=list, init=False)
 
@@ -95,12 +101,14 @@ class Deadline:
         raise failure
 
     def _resolve(self, host: str, port: int) -> list[Any]:
-        # The resolver's own timeouts are longer, and nothing interrupts it.
+        # The resolver's own timeouts are longer, and nothing interrupts it: a lookup counts until it ends.
         found: Future[list[Any]] = Future()
 
         def look_up() -> None:
             try:
-                found.set_result(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM))
+                with self.lookups:
+                    kind = socket.SOCK_STREAM
+                    found.set_result([] if self.has_passed else socket.getaddrinfo(host, port, 0, kind))
             except Exception as error:
                 found.set_exception(error)
 

@@ -19,6 +19,7 @@ from joserfc import jwk, jwt
 
 from auth.core.addresses import InvalidAddress, canonical_email
 from auth.core.logs import ThrottledLog
+from auth.core.net import sockets
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.redirects import origin
 from auth.core.net.sockets import Deadline
@@ -69,6 +70,8 @@ class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
 class Provider:
     # Whether an address may be connected to; None for a provider of the settings.
     _allows: Callable[[str], bool] | None = None
+    # Who has chosen the names of its hosts.
+    _lookups = sockets.OPERATORS
     # Further parameters of authorization requests.
     _parameters: Mapping[str, str] = {}
 
@@ -151,7 +154,7 @@ class Provider:
     def _asking(self) -> Iterator[None]:
         """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
         try:
-            with Deadline(_DEADLINE, self._allows):
+            with Deadline(_DEADLINE, self._allows, self._lookups):
                 if not self._semaphore.acquire(timeout=_PATIENCE):
                     raise ProviderUnavailable("too many sign-ins are waiting for it")
                 try:

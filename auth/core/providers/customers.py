@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from auth.core.net import sockets
 from auth.core.net.redirects import origin
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
@@ -56,6 +57,8 @@ def problem_of_url(url: str) -> str | None:
 
 class CustomerProvider(Provider):
     """Signs in addresses of its domains alone, and believes no other claim than `email`."""
+
+    _lookups = sockets.CUSTOMERS
 
     def __init__(self, row: Any, secret: str, base_url: str, *, private_networks: bool) -> None:
         settings = ProviderSettings(

@@ -13,7 +13,7 @@ from urllib3.exceptions import HTTPError
 from auth.core import promises
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import reach
-from auth.core.net.sockets import Deadline, why
+from auth.core.net.sockets import STRANGERS, Deadline, why
 from auth.core.tokens import client_ids
 from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
@@ -70,7 +70,10 @@ def _count_fetch() -> None:
 def _fetch(url: str) -> bytes:
     """Return a document from a public address. Raises `_Unusable`."""
     headers = {"User-Agent": "latchkey", "Accept": "application/json", "Accept-Encoding": "identity"}
-    with Deadline(_SECONDS, lambda address: reach(address) == "public") as deadline, BoundedSession() as http:
+    with (
+        Deadline(_SECONDS, lambda address: reach(address) == "public", STRANGERS) as deadline,
+        BoundedSession() as http,
+    ):
         try:
             body = b""
             with http.get(url, headers=headers, stream=True) as response:

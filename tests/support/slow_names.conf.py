@@ -1,0 +1,31 @@
+"""The service's gunicorn configuration, with a name server that answers for the names below `SLOW` when a test lets
+it: they do not exist. A thread that looks one up waits meanwhile, as in glibc: gevent can't interrupt it.
+"""
+
+import runpy
+
+globals().update(
+    {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
+)
+
+import _socket  # noqa: E402
+import os as _os  # noqa: E402
+
+from tests.support.slow_names import SLOW  # noqa: E402
+
+_find = _socket.getaddrinfo
+
+
+def _find_or_wait(host, *arguments):
+    if str(host).endswith(SLOW):
+        # Not Python's socket, which gevent has replaced.
+        connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        connection.connect(("127.0.0.1", int(_os.environ["SLOW_NAMES_PORT"])))
+        connection.send(host.encode() + b"\n")
+        connection.recv(1)
+        connection.close()
+        raise _socket.gaierror(_socket.EAI_NONAME, "Name or service not known")
+    return _find(host, *arguments)
+
+
+_socket.getaddrinfo = _find_or_wait
