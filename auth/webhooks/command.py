@@ -1,9 +1,9 @@
 import json
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -106,41 +106,40 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
         sys.exit(3)
 
 
-def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str | None]:
-    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        try:
-            return None if value is None else read(value)
-        except ValueError as error:
-            raise click.BadParameter(sentence(error)) from None
+def _http_url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else urls.http_url(value)
+    except ValueError as error:
+        raise click.BadParameter(sentence(error)) from None
 
-    return check
+
+def _secret() -> str:
+    """Return a secret that was not an argument, which other users could see."""
+    given = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
+    try:
+        return urls.webhook_secret(given) if given else webhooks.new_secret()
+    except ValueError as error:
+        raise click.BadParameter(sentence(error), param_hint="'LATCHKEY_WEBHOOK_SECRET'") from None
 
 
 @command.command("listen", short_help="Print the events of a service on this machine.")
 @click.option(
     "--forward",
     metavar="URL",
-    callback=_checked(urls.http_url),
+    callback=_http_url,
     help="Forward each event to this URL, with its signature.",
 )
-@click.option(
-    "--secret",
-    metavar="WHSEC",
-    callback=_checked(urls.webhook_secret),
-    envvar="LATCHKEY_WEBHOOK_SECRET",
-    help="Sign with this secret, or LATCHKEY_WEBHOOK_SECRET, instead of a new one.",
-)
 @json_option
-def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
+def listen(forward: str | None, as_json: bool) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
     For development: registers a webhook for this process, and deletes it on exit. Prints the application's
-    response; events that it refuses are not sent again.
+    response; events that it refuses are not sent again. Signs with LATCHKEY_WEBHOOK_SECRET or a new secret.
 
     \b
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
-    secret = secret or webhooks.new_secret()
+    secret = _secret()
     with acting() as latchkey, _Receiver(secret, forward, as_json) as receiver:
         if not latchkey.settings.webhook_private_networks:
             raise click.ClickException(

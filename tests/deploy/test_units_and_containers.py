@@ -67,28 +67,87 @@ def test_unit_runs_a_command_that_exists(name):
         assert shlex.split(command)[0] in latchkey.list_commands(Context(latchkey))
 
 
-def test_wrapper_runs_commands_as_the_unit_does(tmp_path):
-    programs = {
-        "id": '[ "$1" = -u ] && echo ${IS_ROOT:-1000} || echo root',
-        "sudo": 'IS_ROOT=0 SUDO_USER=ann exec "$@"',
-        "systemd-run": "printf '%s\\n' \"$@\"",
-    }
-    for name, script in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    command = [str(DEPLOY / "latchkey"), "create-admin", "a@example.com", "--password", "1$HOME %n 2"]
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
-    options, program, arguments = done.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
-    assert program
-    assert arguments == "create-admin\na@example.com\n--password\n1$$HOME %n 2\n"
+class Wrapper:
+    """deploy/latchkey, with programs that write down what they are given, as sudo and the journal do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        record = 'printf "%s\\n" "${0##*/} $*" >> "$RECORD"; env >> "$RECORD"\n'
+        programs = {
+            "id": '[ "$1" = -u ] && echo ${IS_ROOT:-1000} || echo root',
+            # Drops variables, as the default of Debian does.
+            "sudo": f'{record}unset LATCHKEY_ADMIN_PASSWORD\nIS_ROOT=0 SUDO_USER=ann exec "$@"',
+            "systemd-run": f'{record}printf "%s\\n" "$@"\ncat > "$RECORD.input"\nexit ${{STATUS:-0}}',
+        }
+        for name, script in programs.items():
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+            (folder / name).chmod(0o755)
+
+    def __call__(
+        self, *arguments: str, status: int = 0, typed: str = "", **variables: str
+    ) -> tuple[str, str, str]:
+        """Return the options of systemd-run, the arguments of `latchkey`, and its standard input."""
+        environment = {"PATH": f"{self._folder}:{os.environ['PATH']}", "RECORD": str(self._folder / "record")}
+        command = [str(DEPLOY / "latchkey"), *arguments]
+        done = subprocess.run(
+            command, env=environment | variables, input=typed, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (status, "")
+        options, program, rest = done.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
+        assert program
+        return options, rest, (self._folder / "record.input").read_text()
+
+    def record(self) -> str:
+        return (self._folder / "record").read_text()
+
+
+@pytest.fixture
+def wrapper(tmp_path) -> Wrapper:
+    return Wrapper(tmp_path)
+
+
+def test_wrapper_runs_commands_as_the_unit_does(wrapper):
+    options, arguments, _ = wrapper("users", "find", "1$HOME %n 2")
+    assert arguments == "users\nfind\n1$$HOME %n 2\n"
     assert {"--pipe", "--setenv=SUDO_USER=ann"} <= set(options.split())
     unit = (DEPLOY / "latchkey.service").read_text()
     names = "User|Group|WorkingDirectory|EnvironmentFile|Environment"
     expected = re.findall(rf"^(?:{names})=.+$", unit, re.M)
     assert re.findall(r"^--property=(.+)$", options, re.M) == expected
+
+
+def test_wrapper_keeps_the_command_line_out_of_the_journal(wrapper):
+    options, _, _ = wrapper("users", "find", "ada@example.com")
+    assert "--description=latchkey" in options.splitlines()
+
+
+PASSWORD = 'Correct $HOME "Horse" %n 1\\'
+
+
+@pytest.mark.parametrize("variables", [{}, {"IS_ROOT": "0"}], ids=["user", "root"])
+def test_password_reaches_the_command_by_a_pipe_alone(wrapper, variables):
+    _, arguments, typed = wrapper(
+        "create-admin", "ada@example.com", LATCHKEY_ADMIN_PASSWORD=PASSWORD, **variables
+    )
+    assert (arguments, typed) == ("create-admin\nada@example.com\n", f"{PASSWORD}\n")
+    assert "systemd-run " in wrapper.record()
+    assert PASSWORD not in wrapper.record()
+    assert "LATCHKEY_ADMIN_PASSWORD" not in wrapper.record()
+
+
+def test_wrapper_leaves_the_standard_input_of_commands_alone(wrapper):
+    given = {"typed": "given\n", "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    assert wrapper("keys", "add", "secret", "-", **given)[2] == "given\n"
+    assert wrapper("create-admin", "ada@example.com", typed="given\n")[2] == "given\n"
+    assert (
+        wrapper("create-admin", "ada@example.com", typed="given\n", LATCHKEY_ADMIN_PASSWORD="")[2]
+        == "given\n"
+    )
+
+
+@pytest.mark.parametrize("variables", [{}, {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}], ids=["asked", "given"])
+def test_wrapper_exits_as_the_command_does(wrapper, variables):
+    wrapper("create-admin", "ada@example.com", status=3, STATUS="3", **variables)
 
 
 def test_compose_file_follows_the_specification():

@@ -226,8 +226,9 @@ class TestListening:
         assert database.count("webhooks") == 0
 
     def test_listen_refuses_unsigned_requests(self, hooks, command, database):
-        with command("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as running:
-            wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in running.text())
+        secret = "whsec_" + "c2VjcmV0" * 4
+        with command("webhooks", "listen", LATCHKEY_WEBHOOK_SECRET=secret) as running:
+            wait_until(lambda: f"signed with {secret}" in running.text())
             url = hooks.ask("get").json["data"][0]["url"]
             signed = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time()))}
             for headers in ({}, signed | {"webhook-signature": "nonsense"}):
@@ -247,19 +248,26 @@ class TestListening:
         assert printed["response"] == "no answer: connection refused"
 
     @pytest.mark.parametrize(
-        ("arguments", "message"),
+        ("arguments", "secret", "message"),
         [
             (
                 ["--forward", "ftp://127.0.0.1"],
+                "",
                 "'--forward': Must be a URL such as https://example.com/path, ",
             ),
-            (["--secret", "whsec_short"], "'--secret': Must be whsec_ and 24 to 64 random bytes in base64"),
-            ([], "the service won't post to this machine."),
+            (["--forward", ""], "", "'--forward': Must be a URL such as https://example.com/path, "),
+            (
+                [],
+                "whsec_short",
+                "'LATCHKEY_WEBHOOK_SECRET': Must be whsec_ and 24 to 64 random bytes in base64",
+            ),
+            ([], "", "the service won't post to this machine."),
         ],
     )
-    def test_listen_refuses_invalid_options(self, make_app, database, arguments, message):
+    def test_listen_refuses_invalid_options_and_secrets(self, make_app, database, arguments, secret, message):
         app = make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
-        result = run_command(app, "webhooks", "listen", *arguments)
+        environment = {"LATCHKEY_WEBHOOK_SECRET": secret}
+        result = run_command(app, "webhooks", "listen", *arguments, env=environment)
         assert result.exit_code != 0
         assert message in result.output
         assert database.count("webhooks") == 0

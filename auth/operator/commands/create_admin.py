@@ -1,4 +1,6 @@
 import getpass
+import os
+import sys
 import warnings
 
 import click
@@ -13,26 +15,20 @@ from auth.web.context import Latchkey
 
 @click.command("create-admin", short_help="Make a user an administrator.")
 @click.argument("email")
-@click.option(
-    "--password",
-    envvar="LATCHKEY_ADMIN_PASSWORD",
-    show_envvar=True,
-    metavar="PASSWORD",
-    help="Give a new user this password. Asks for it if missing.",
-)
 @json_option
-def command(email: str, password: str | None, as_json: bool) -> None:
+def command(email: str, as_json: bool) -> None:
     """Make the user EMAIL an administrator.
 
-    Creates the user if missing, and replaces one that never proved the address. If the user has no second
-    factor or passkey, prints a code to set up the first one.
+    Creates the user if missing, and replaces one that never proved the address. Takes the password of a new
+    user from LATCHKEY_ADMIN_PASSWORD, or asks for it, or without a terminal reads a line of standard input.
+    If the user has no second factor or passkey, prints a code to set up the first one.
 
     \b
     Example: latchkey create-admin carol@example.com
     """
     email = addresses.canonical_email(email)
     with acting() as parts:
-        password_hash = _hash(parts, email, password) if administrators.needs_password(email) else None
+        password_hash = _hash(parts, email) if administrators.needs_password(email) else None
         user = administrators.appoint(email, password_hash)
         code = administrators.write_code(user["id"], email)
     console = f"{parts.settings.base_url}/console" if parts.settings.console else None
@@ -45,20 +41,41 @@ def command(email: str, password: str | None, as_json: bool) -> None:
     show(user | {"console": console, "code": code}, as_json, *lines)
 
 
-def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
-    if not password:
-        text = "Password of the new administrator"
-        try:
-            with warnings.catch_warnings():
-                # Without a terminal, raise it instead of reading and echoing the password.
-                warnings.simplefilter("error", getpass.GetPassWarning)
-                password = click.prompt(text, hide_input=True, confirmation_prompt=True)
-        except (click.Abort, getpass.GetPassWarning):
-            missing = "No password was given. Without a terminal, set LATCHKEY_ADMIN_PASSWORD."
-            raise click.ClickException(missing) from None
-    password = hashing.normalize(password)
+def _hash(latchkey: Latchkey, email: str) -> str:
+    password = hashing.normalize(_password())
     try:
         check_strength(latchkey.settings, password, [email], latchkey.leaked_passwords)
     except WeakPassword as error:
         raise click.ClickException(f"The password {error}. Choose another.") from None
     return latchkey.passwords.hash(password)
+
+
+def _password() -> str:
+    """Return a password that was not an argument: other users see those, and systemd and sudo log them."""
+    given = os.environ.get("LATCHKEY_ADMIN_PASSWORD")
+    try:
+        password = given or (_ask() if sys.stdin.isatty() else _read())
+        password.encode()
+    except UnicodeError:
+        raise click.ClickException("The password is not UTF-8.") from None
+    if not password:
+        raise click.ClickException("No password was given. Set LATCHKEY_ADMIN_PASSWORD, or use a terminal.")
+    return password
+
+
+def _ask() -> str:
+    try:
+        with warnings.catch_warnings():
+            # If the terminal cannot hide the password, raise it instead of echoing the password.
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            text = "Password of the new administrator"
+            return click.prompt(text, hide_input=True, confirmation_prompt=True, err=True)
+    except (click.Abort, getpass.GetPassWarning):
+        return ""
+
+
+def _read() -> str:
+    password, _, more = sys.stdin.read().partition("\n")
+    if more:
+        raise click.ClickException("Standard input has more than one line. It must be the password.")
+    return password

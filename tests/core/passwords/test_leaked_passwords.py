@@ -158,7 +158,7 @@ class TestChoosing:
         assert_leaked(client.put(path, json={"password": LEAKED}, headers=service_role), 400)
         link = {"type": "signup", **body}
         assert_leaked(client.post("/admin/generate_link", json=link, headers=service_role), 400)
-        result = run_command(app, "create-admin", "carol@example.com", "--password", LEAKED)
+        result = run_command(app, "create-admin", "carol@example.com", input=LEAKED)
         assert (result.exit_code, f"The password must {REQUIREMENT}." in result.stderr) == (1, True)
         assert database.count("users") == 1
         assert client.post("/signup", json=body | {"password": NEW_PASSWORD}).status_code == 201

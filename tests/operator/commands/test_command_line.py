@@ -90,6 +90,21 @@ def test_options_and_arguments_are_described_by_sentences(name):
             assert re.fullmatch(r"[][A-Z_.|]+", parameter.make_metavar(click.Context(command)))
 
 
+@cases("name", COMMANDS)
+def test_no_option_or_argument_takes_a_secret(name):
+    # Other users see arguments; sudo and systemd log them. A file or a variable that the command reads is private.
+    for parameter in COMMANDS[name].params:
+        if isinstance(parameter.type, click.Path | click.Choice | click.types.BoolParamType):
+            continue
+        words = [*parameter.opts, parameter.metavar or "", parameter.name or ""]
+        assert not [
+            each
+            for each in words
+            if re.search(r"(?i)password|secret|whsec|token(?!_lifetime)|identity", each)
+        ]
+        assert parameter.envvar is None
+
+
 @cases("name", sorted({*GROUPS, *COMMANDS}))
 def test_usage_line_names_the_command_that_was_typed(name, monkeypatch, capsys):
     # As the process of `latchkey` does.

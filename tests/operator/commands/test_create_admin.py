@@ -1,11 +1,14 @@
 """`latchkey create-admin EMAIL`: the first administrator."""
 
+import os
+import pty
 import re
+from contextlib import suppress
 
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.support.commands import run_command, run_process
+from tests.support.commands import run_command, run_process, start_process
 from tests.support.factors import App, set_up
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, session_of, sign_in
@@ -15,6 +18,9 @@ CONSOLE = "Sign in to the console: http://localhost:8000/console\n"
 CODE = re.compile(
     "Use this code within an hour to set up the first authenticator app or passkey: ([0-9]{6})\n$"
 )
+
+
+GIVEN = {"env": {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}}
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def outcome(result):
 
 class TestNewUser:
     def test_new_user_is_confirmed_and_an_administrator(self, create_admin, client, database):
-        result = create_admin(CAROL, "--password", PASSWORD)
+        result = create_admin(CAROL, **GIVEN)
         id = database.value("SELECT id FROM users")
         assert outcome(result) == said(id, created=" (new user)")
         details = {"id": id, "email": CAROL, "is_admin": True, "created_at": A_TIMESTAMP}
@@ -49,50 +55,60 @@ class TestNewUser:
         assert session_of(client, response).get("/admin/users").status_code == 200
 
     @pytest.mark.parametrize(
-        ("arguments", "options", "password"),
+        ("email", "options", "password"),
         [
-            ([CAROL], {"input": f"{PASSWORD}\n{PASSWORD}\n"}, PASSWORD),  # prompted for
-            ([CAROL], {"env": {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}}, PASSWORD),
-            (["Carol@EXAMPLE.com", "--password", PASSWORD], {}, PASSWORD),
-            ([CAROL, "--password", "Gro\u0308\u00dfe-123"], {}, "Gr\u00f6\u00dfe-123"),
+            (CAROL, {"input": f"{PASSWORD}\n"}, PASSWORD),
+            (CAROL, {"input": PASSWORD}, PASSWORD),
+            (CAROL, {"input": "Another-Horse-1\n", **GIVEN}, PASSWORD),
+            ("Carol@EXAMPLE.com", GIVEN, PASSWORD),
+            (CAROL, {"input": " Horse battery 1! \n"}, " Horse battery 1! "),
+            (CAROL, {"input": "Gro\u0308\u00dfe-123\n"}, "Gr\u00f6\u00dfe-123"),
+            (CAROL, {"env": {"LATCHKEY_ADMIN_PASSWORD": "Gro\u0308\u00dfe-123"}}, "Gr\u00f6\u00dfe-123"),
         ],
     )
-    def test_new_administrator_logs_in_with_the_canonical_email_and_password(
-        self, create_admin, client, arguments, options, password
+    def test_new_administrator_logs_in_with_the_canonical_email_and_the_password_that_was_given(
+        self, create_admin, client, email, options, password
     ):
-        result = create_admin(*arguments, **options)
-        assert (result.exit_code, PASSWORD in result.output) == (0, False)
+        result = create_admin(email, **options)
+        assert (result.exit_code, result.stderr, password in result.output) == (0, "", False)
         assert log_in(client, password=password).status_code == 200
 
     @pytest.mark.parametrize(
-        ("arguments", "typed", "reason"),
+        ("typed", "reason"),
         [
-            *(
-                (["--password", password], "\n" * 3, "")
-                for password in ("password", "lowercase-only-1", "x" * 2000)
-            ),
-            (["--password", ""], "\n" * 3, "LATCHKEY_ADMIN_PASSWORD"),
-            ([], "", "LATCHKEY_ADMIN_PASSWORD"),
-            ([], "short-1\nshort-1\n", "password"),
-            ([], f"{PASSWORD}\nAnother-Horse-1\n", "do not match"),
+            ("password\n", "The password must "),
+            ("lowercase-only-1\n", "The password must "),
+            ("x" * 2000, "The password must "),
+            ("", "No password was given. Set LATCHKEY_ADMIN_PASSWORD"),
+            ("\n", "No password was given. Set LATCHKEY_ADMIN_PASSWORD"),
+            (f"{PASSWORD}\n{PASSWORD}\n", "Standard input has more than one line."),
+            (b"Gr\xf6sse-Horse-1\n", "The password is not UTF-8."),
         ],
     )
-    def test_weak_missing_or_mistyped_password_is_refused(
-        self, create_admin, database, arguments, typed, reason
+    @pytest.mark.parametrize("variable", [{}, {"LATCHKEY_ADMIN_PASSWORD": ""}], ids=["unset", "empty"])
+    def test_weak_missing_or_ambiguous_password_is_refused_by_one_line(
+        self, create_admin, database, typed, reason, variable
     ):
-        result = create_admin(CAROL, *arguments, input=typed)
-        assert (result.exit_code != 0, database.count("users")) == (True, 0)
-        assert reason in result.output
+        result = create_admin(CAROL, input=typed, env=variable)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+        assert result.stderr.startswith(f"Error: {reason}")
+        assert database.count("users") == 0
+
+    def test_variable_that_is_not_text_is_refused_by_one_line(self, create_admin, database):
+        variable = {"LATCHKEY_ADMIN_PASSWORD": os.fsdecode(b"Gr\xf6sse-Horse-1")}
+        result = create_admin(CAROL, env=variable)
+        assert (result.exit_code, result.output) == (1, "Error: The password is not UTF-8.\n")
+        assert database.count("users") == 0
 
     @pytest.mark.parametrize("email", ["carol", "", "carol@example", f"{CAROL}, mallory@example.com"])
     def test_malformed_email_is_refused(self, create_admin, database, email):
-        result = create_admin(email, "--password", PASSWORD)
+        result = create_admin(email, **GIVEN)
         assert (result.exit_code, database.count("users")) == (2, 0)
         assert "Must be an email address" in result.output
 
 
 def test_without_a_console_no_address_is_printed(make_app):
-    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, "--password", PASSWORD)
+    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **GIVEN)
     assert (result.exit_code, "console" in result.output) == (0, False)
 
 
@@ -102,9 +118,7 @@ class TestExistingUser:
     ):
         session = alice.open_session()
         before = session.get("/user").json
-        assert outcome(create_admin(alice.email, "--password", "Another-Horse-1")) == said(
-            alice.id, alice.email
-        )
+        assert outcome(create_admin(alice.email, input="Another-Horse-1\n")) == said(alice.id, alice.email)
         assert_ok(session.get("/user"), before | {"role": "admin", "updated_at": A_TIMESTAMP})
         assert session.get("/admin/users").status_code == 200
         assert_error(sign_in(client, alice.email, "Another-Horse-1"), 401, "invalid_credentials")
@@ -142,7 +156,7 @@ class TestExistingUser:
         client = app.test_client()
         assert client.post("/signup", json={"email": CAROL, "password": PASSWORD}).status_code == 201
         mallory = session_of(client, sign_in(client, CAROL))
-        run_command(app, "create-admin", CAROL, "--password", "Another-Horse-1")
+        run_command(app, "create-admin", CAROL, input="Another-Horse-1\n")
         assert mallory.get("/admin/users").status_code in (401, 403)
         assert log_in(client).status_code in (401, 403)
         assert log_in(client, password="Another-Horse-1").status_code == 200
@@ -152,6 +166,44 @@ def test_missing_terminal_is_one_line_that_names_the_setting(environment, databa
     done = run_process(environment, "create-admin", CAROL, start_new_session=True)  # without a terminal
     assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
     assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr
+
+
+def typed(environment, *answers):
+    """Type each answer on a terminal once its question is shown. Return the exit status and what was shown."""
+    ours, theirs = pty.openpty()
+    terminal = {"stdin": theirs, "stderr": theirs, "start_new_session": True}
+    process = start_process(environment, "create-admin", CAROL, **terminal)
+    os.close(theirs)
+    shown = ""
+    for question, answer in answers:
+        while not shown.endswith(question):
+            shown += os.read(ours, 1000).decode()
+        os.write(ours, answer.encode())
+    with suppress(OSError):  # the end of the terminal
+        while True:
+            shown += os.read(ours, 1000).decode()
+    process.communicate(timeout=300)
+    os.close(ours)
+    return process.returncode, shown
+
+
+FIRST, SECOND = "Password of the new administrator: ", "Repeat for confirmation: "
+
+
+def test_terminal_asks_twice_and_does_not_show_the_password(environment, database, client):
+    status, shown = typed(environment, (FIRST, f"{PASSWORD}\n"), (SECOND, f"{PASSWORD}\n"))
+    assert (status, shown.replace("\r\n", "")) == (0, FIRST + SECOND)
+    assert log_in(client).status_code == 200
+
+
+def test_mistyped_password_is_asked_for_again_until_the_terminal_ends(environment, database):
+    status, shown = typed(
+        environment, (FIRST, f"{PASSWORD}\n"), (SECOND, "Another-Horse-1\n"), (FIRST, "\x04")
+    )
+    assert (status, database.count("users")) == (1, 0)
+    assert "do not match" in shown
+    assert "No password was given." in shown
+    assert not [each for each in (PASSWORD, "Another-Horse-1") if each in shown]
 
 
 class TestPublicUrl:
@@ -165,7 +217,7 @@ class TestPublicUrl:
 
     @pytest.fixture
     def code(self, public):
-        return CODE.findall(run_command(public, "create-admin", CAROL, "--password", PASSWORD).output)[0]
+        return CODE.findall(run_command(public, "create-admin", CAROL, **GIVEN).output)[0]
 
     def test_first_administrator_gets_in_by_the_api(self, public, code):
         client = public.test_client()
@@ -204,6 +256,6 @@ class TestPublicUrl:
     def test_password_alone_does_where_the_operator_says_so(self, make_app, changes):
         settings = {"AUTH_BASE_URL": self.PUBLIC} | changes
         public = make_app(**{name: value for name, value in settings.items() if value})
-        run_command(public, "create-admin", CAROL, "--password", PASSWORD)
+        run_command(public, "create-admin", CAROL, **GIVEN)
         client = public.test_client()
         assert session_of(client, log_in(client)).get("/admin/users").status_code == 200

@@ -252,8 +252,8 @@ def test_settings_that_a_command_took_end_with_it(service):
 
 
 def test_command_speaks_of_the_port_of_the_service(service):
-    environment = {"AUTH_STATE_DIR": str(service.state_dir)}
-    result = run_with_settings(environment, "create-admin", "erin@example.com", "--password", PASSWORD)
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    result = run_with_settings(environment, "create-admin", "erin@example.com")
     assert f"Sign in to the console: http://localhost:{service.port}/console\n" in result.stdout
 
 

@@ -323,7 +323,7 @@ class TestDatabase:
         database.run("UPDATE users SET role = 'authenticated'")
         remedy = play.fails("administrators", "Run: latchkey create-admin EMAIL")
         command = remedy.replace("EMAIL", "dan@example.com").split()[2:]
-        assert run_command(app, *command, "--password", PASSWORD_OF_DAN).exit_code == 0
+        assert run_command(app, *command, input=PASSWORD_OF_DAN).exit_code == 0
         play.is_well("administrators")
 
     @plays("Restart the service, or run: latchkey migrate")
