@@ -111,7 +111,7 @@ def test_wrapper_runs_commands_as_the_unit_does(wrapper):
     assert arguments == "users\nfind\n1$$HOME %n 2\n"
     assert {"--pipe", "--setenv=SUDO_USER=ann"} <= set(options.split())
     unit = (DEPLOY / "latchkey.service").read_text()
-    names = "User|Group|WorkingDirectory|EnvironmentFile|Environment"
+    names = "User|Group|WorkingDirectory|EnvironmentFile|Environment|StateDirectory|StateDirectoryMode"
     expected = re.findall(rf"^(?:{names})=.+$", unit, re.M)
     assert re.findall(r"^--property=(.+)$", options, re.M) == expected
 

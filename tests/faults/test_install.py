@@ -259,8 +259,47 @@ def test_release_that_does_not_start_is_left_at_once(machine, wheels):
 def test_first_release_promises_no_way_back(bare, wheels):
     status, output = bare.install(wheels["this"])
     assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
-    assert "only a restored backup leads back to an older release: docs/backup.md." in output
+    assert "leads back" not in output
     assert bare.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
+
+
+def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
+    (bare.root / "programs" / "systemctl").write_text(
+        '#!/bin/sh\necho "Failed to get unit file state" >&2\nexit 1\n'
+    )
+    status, output = bare.install(wheels["this"])
+    said = "latchkey.service is not enabled, so it was not started."
+    assert (status, output.splitlines()[-2:]) == (0, [said, f"{__version__} is current."])
+    status, output = bare.install(wheels["next"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} is current. To go back: deploy/install --back")
+    went_back = f"{said}\n{__version__} is current instead of {NEXT}.\n"
+    assert bare.install("--back") == (0, went_back)
+    assert not (bare.root / "log").exists()
+    assert "Failed to get unit file state" not in output
+
+
+def test_missing_user_is_named_before_anything_is_installed(bare, wheels):
+    program = bare.root / "programs" / "id"
+    program.write_text('#!/bin/sh\n[ "$1" = -u ] && echo 0\n')
+    said = "deploy/install: there is no user latchkey: create it as docs/deployment.md says.\n"
+    assert bare.install(wheels["this"]) == (1, said)
+    assert not (bare.root / __version__).exists()
+
+
+def test_failed_migration_names_the_release_that_is_still_current(bare, wheels):
+    bare.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    said = "deploy/install: {} could not migrate the database, so {} is still current."
+    status, output = bare.install(wheels["this"])
+    assert (status, output.splitlines()[-1]) == (1, said.format(__version__, "no release"))
+    assert not (bare.root / "current").exists()
+
+
+def test_failed_migration_leaves_the_release_before_running(machine, wheels):
+    machine.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    status, output = machine.install(wheels["next"])
+    said = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
+    assert (status, output.splitlines()[-1]) == (1, said)
+    assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
 
 
 def test_release_with_a_migration_is_not_left(machine, wheels, url):
