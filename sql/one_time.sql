@@ -95,6 +95,18 @@ DELETE FROM one_time_tokens AS t
  USING asked
  WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
+-- name: withdraw_changes(user_id uuid, purposes text[])
+-- Without its row, a link or code that waits in the outbox is not sent. Call it with the user's row locked.
+WITH voided AS (
+  DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = ANY (:purposes) AND spent_at IS NULL
+)
+UPDATE users
+   SET new_email = CASE WHEN 'email_change' <> ALL (:purposes) THEN new_email END,
+       email_change_sent_at = CASE WHEN 'email_change' <> ALL (:purposes) THEN email_change_sent_at END,
+       new_phone = CASE WHEN 'phone_change' <> ALL (:purposes) THEN new_phone END,
+       phone_change_sent_at = CASE WHEN 'phone_change' <> ALL (:purposes) THEN phone_change_sent_at END
+ WHERE id = :user_id;
+
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
 --                            purposes text[], network text, code_failures integer[])
 --   -> row? (redirect_to?, code_challenge?, session_id?, browser_hash?, user_agent?)

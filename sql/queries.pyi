@@ -418,7 +418,9 @@ class SelectEffects(NamedTuple):
     id: str
     role: str
     email: str | None
+    new_email: str | None
     phone: str | None
+    new_phone: str | None
     user_metadata: Any
     app_metadata: Any
     banned_until: str | None
@@ -1194,6 +1196,8 @@ def select_link(on: Runner, /, *, token_hash: bytes | memoryview | None, purpose
 def decline_signup(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
 
 def decline_change(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
+
+def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[str | None] | None) -> int: ...
 
 class SpendOneTimeToken(NamedTuple):
     id: str
@@ -2006,8 +2010,10 @@ class LockCaller(NamedTuple):
     id: str
     email: str | None
     email_proved: bool
+    new_email: str | None
     phone: str | None
     phone_proved: bool
+    new_phone: str | None
     password_hash: str | None
     is_anonymous: bool
     converted_at: datetime | None

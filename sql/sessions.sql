@@ -248,10 +248,10 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, given text, proof_age integer, change_age integer,
 --                   acts text[], kinds text[], ids text[])
---   -> row? (email?, phone?, password_hash?, converted_at?)
+--   -> row? (email?, new_email?, phone?, new_phone?, password_hash?, converted_at?)
 WITH caller AS (
-  SELECT id, email, email_proved, phone, phone_proved, password_hash, is_anonymous(users) AS is_anonymous,
-         converted_at
+  SELECT id, email, email_proved, new_email, phone, phone_proved, new_phone, password_hash,
+         is_anonymous(users) AS is_anonymous, converted_at
     FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,

@@ -112,15 +112,27 @@ def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
 
 
 def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    # An empty field removes the address; the API's schema reads the others.
+    # An empty field removes the address; the API's schema reads the others. The present address withdraws a
+    # pending change.
     sent = {kind: form[kind] or None for kind in ("email", "phone")}
-    changed = {kind: address for kind, address in sent.items() if address != getattr(user.row, kind)}
+    changed = {
+        kind: address
+        for kind, address in sent.items()
+        if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
+    }
     return check(schemas.AnyUserChange(only=("email", "phone")), changed)
 
 
 def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
     if changed:
         _change(user, changed)
+
+
+def _addresses_changed(user: Subject) -> Iterator[str]:
+    yield f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}."
+    yield "A new address stays unconfirmed until the user uses a link or code sent to it."
+    for pending in filter(None, (user.row.new_email, user.row.new_phone)):
+        yield f"Withdraws the change to {pending}, which isn’t confirmed yet."
 
 
 def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
@@ -204,10 +216,7 @@ USER_ACTS = {
     ),
     "addresses": Act(
         title="Change addresses",
-        effects=lambda user: [
-            f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}.",
-            "A new address stays unconfirmed until the user uses a link or code sent to it.",
-        ],
+        effects=_addresses_changed,
         undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
         do=_change_addresses,
         done="Addresses saved.",

@@ -68,7 +68,7 @@ def show_account() -> Response:
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
         tabs={name: shown for name, show in latchkey.lists.tabs.items() if (shown := show()) is not None},
-        notice=_notice(),
+        notice=_notice(user),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
         may_link=latchkey.settings.manual_linking,
@@ -250,6 +250,6 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _notice() -> Markup | None:
-    name = forms.signed("done")
-    return text("done", name) if has_text("done", name) else None
+def _notice(user: dict[str, Any]) -> Markup | None:
+    name, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in removal.ADDRESSES}
+    return text("done", name, **own) if has_text("done", name) else None

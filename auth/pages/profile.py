@@ -57,7 +57,10 @@ def address(kind: str, problem: Problem | None = None) -> Response:
         kept = typed()
         new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
         back, browser = f"{latchkey.settings.base_url}/account", waiting.bound()
-        change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        known = getattr(guard.live_caller(), kind)
+        changed = change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
+            return redirect_to_own("account", f"{kind}_stays")
         query = {"typed": waiting.keep_address(new, **browser, has_asked=True)}
         return redirect_to_own(with_query(f"account/{kind}/code", query))
     if problem and "typed" in request.form:

@@ -1,5 +1,7 @@
 """Races of links and codes, with each other and with requests that void them, in real processes."""
 
+from threading import Event
+
 import pytest
 
 from tests.support.answers import assert_error
@@ -152,6 +154,32 @@ def test_only_one_of_two_users_gets_the_new_address(server, alice, bob, outbox, 
     assert database.count("users", "email = %(email)s", email=NEW_EMAIL) == 1
 
 
+@pytest.mark.parametrize("codes_wait", [False, True])
+def test_new_email_is_either_confirmed_or_withdrawn(server, alice, outbox, database, codes_wait):
+    """Fifty requests at once, or codes once the first request that withdraws the change is answered."""
+    session, withdrawn = alice.open_session(), Event()
+    session.put("/user", json={"email": NEW_EMAIL})
+    code, here = outbox.last().code, session.on(server)
+
+    def act(number):
+        if number % 2 == 0:
+            answer = here.put("/user", json={"email": alice.email})
+            withdrawn.set()
+            return answer
+        if codes_wait:
+            assert withdrawn.wait(60)
+        return type_in(server, "email_change", NEW_EMAIL, code)
+
+    answers = at_once(50, act)
+    puts, made = answers[::2], wins(answers[1::2])
+    assert {answer.status_code for answer in puts} == {200}
+    assert made in ((0,) if codes_wait else (0, 1))
+    # Nobody is told that the old address stays if another answer says that the new one is confirmed.
+    assert {answer.json["email"] for answer in puts} == {NEW_EMAIL if made else alice.email}
+    assert {answer.json["new_email"] for answer in puts} == {alice.email if made else None}
+    assert database.value("SELECT email FROM users") == (NEW_EMAIL if made else alice.email)
+
+
 # Requests that void Alice's links: by herself, or by an administrator; DELETE without a body.
 VOIDING = {
     "a new password": ("/user", {"password": NEW_PASSWORD}),
@@ -286,6 +314,29 @@ class TestRacesWithRequestsThatVoidLinks:
         # A change of password voids the link; a change of email keeps the session that requested it.
         assert succeeded(answers[1 - order]) == (order == 1)
         assert session.get("/user").json["email"] == (NEW_EMAIL if order else alice.email)
+
+    @pytest.mark.parametrize("order", [0, 1])
+    @pytest.mark.parametrize("by", ["user", "operator"])
+    def test_first_of_withdrawing_a_new_email_and_confirming_it_wins(
+        self, alice, session, service_role, outbox, race, order, by
+    ):
+        session.put("/user", json={"email": NEW_EMAIL})
+        code = outbox.last().code
+        url = "/user" if by == "user" else f"/admin/users/{alice.id}"
+        headers = session.authorization if by == "user" else service_role
+        acts = [
+            lambda c: c.put(url, json={"email": alice.email}, headers=headers),
+            lambda c: type_in(c, "email_change", NEW_EMAIL, code),
+        ]
+        answers = race(alice.id, acts[order], acts[1 - order])
+        kept, confirmed = answers[order], answers[1 - order]
+        assert kept.status_code == 200
+        assert succeeded(confirmed) == (order == 1)
+        # After the change, the old address is one that the user asks for, or that the operator sets.
+        pending = alice.email if (order, by) == (1, "user") else None
+        present = NEW_EMAIL if pending else alice.email
+        assert (kept.json["email"], kept.json["new_email"]) == (present, pending)
+        assert outbox.sent(alice.email, "email_change") == ([outbox.last(alice.email)] if pending else [])
 
     @pytest.mark.parametrize("order", [0, 1])
     def test_owner_restores_the_address_against_a_thief_changing_it_again(

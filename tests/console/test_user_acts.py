@@ -6,14 +6,15 @@ from typing import NamedTuple
 import pytest
 
 from auth.console.user_acts import USER_ACTS
+from tests.support.answers import assert_error
 from tests.support.audit import clear_history
 from tests.support.cases import cases
 from tests.support.effects import ALL_EVENTS
 from tests.support.factors import set_up
-from tests.support.links import PHONE, assert_signs_in
+from tests.support.links import PHONE, assert_signs_in, type_in
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
-from tests.support.users import register, sign_in
+from tests.support.users import NEW_EMAIL, register, sign_in
 
 CAROL = ("user", "carol@example.com")
 PROMOTION = "UPDATE users SET role = 'admin' WHERE id = %s"
@@ -148,6 +149,33 @@ class TestActs:
         assert [each.get("/user").status_code for each in (laptop, phone, bobs)] == [200, 401, 200]
         assert acts_of(database, alice) == [("session_ended", *CAROL)]
         assert "session ended, by administrator carol@example.com" in armed.page.text
+
+    def test_present_addresses_withdraw_pending_changes(
+        self, armed, go, codes, client, alice, database, outbox
+    ):
+        session = alice.open_session()
+        session.put("/user", json={"email": NEW_EMAIL, "phone": PHONE})
+        sent = [
+            outbox.last(address, f"{kind}_change")
+            for kind, address in (("email", NEW_EMAIL), ("phone", PHONE))
+        ]
+        clear_history(database)
+        said = go(alice, "addresses")
+        for pending in (NEW_EMAIL, PHONE):
+            assert f"Withdraws the change to {pending}, which isn’t confirmed yet." in said
+        page = armed.press("addresses", factor_code=codes.code(1))
+        assert "Addresses saved." in words(page)
+        assert acts_of(database, alice) == [
+            ("email_change_withdrawn", *CAROL),
+            ("phone_change_withdrawn", *CAROL),
+        ]
+        assert "email change to new@example.com withdrawn" in words(page)
+        assert "not confirmed yet" not in words(page)
+        for message in sent:
+            assert_error(type_in(client, message.kind, message.to, message.code), 403, "otp_expired")
+        # Nobody is signed out, and no address has changed.
+        assert session.get("/user").json["email"] == alice.email
+        assert "Withdraws" not in go(alice, "addresses")
 
     def test_ban_is_lifted(self, act, alice, database):
         act(alice, "ban", ban_duration="24h")

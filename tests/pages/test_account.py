@@ -7,13 +7,14 @@ import uuid
 import pytest
 
 from auth.core.addresses import spaced_phone
+from auth.web.html.page import LANGUAGE
 from tests.support.answers import assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.factors import set_up
-from tests.support.links import PHONE, SITE
+from tests.support.links import OTHER_PHONE, PHONE, SITE, type_in
 from tests.support.openid import allow, insert_public_client
-from tests.support.pages import Visitor, unsigned
+from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import NEW_EMAIL, PASSWORD
 
 LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes'"
@@ -73,6 +74,61 @@ class TestItems:
         assert unsigned(visitor.submit(code=outbox.last(NEW_EMAIL).code)) == f"{SITE}/account?done=email"
         assert NEW_EMAIL in visitor.page.text
         assert database.count("users", "email = 'new@example.com'") == 1
+
+    @pytest.mark.parametrize(
+        ("language", "email", "phone"),
+        [
+            ("en", "Your email address stays {}", "Your phone number stays {}"),
+            ("de", "Ihre E\N{NON-BREAKING HYPHEN}Mail-Adresse bleibt {}", "Ihre Telefonnummer bleibt {}"),
+            ("es", "Su dirección de correo sigue siendo {}", "Su número de teléfono sigue siendo {}"),
+            (
+                "fr",
+                "Votre adresse e\N{NON-BREAKING HYPHEN}mail reste {}",
+                "Votre numéro de téléphone reste {}",
+            ),
+            ("zh", "您的邮箱仍是 {}", "您的手机号仍是 {}"),
+        ],
+    )
+    def test_present_address_withdraws_the_pending_change_and_the_page_says_what_stays(
+        self, with_phone, alice, client, outbox, database, language, email, phone
+    ):
+        with_phone.plant(LANGUAGE, language)
+        notices = len(outbox.sent())
+        for kind, present, new, said in (
+            ("email", alice.email, NEW_EMAIL, email),
+            ("phone", PHONE, OTHER_PHONE, phone),
+        ):
+            with_phone.visit(f"/account/{kind}")
+            with_phone.submit(**{kind: new})
+            waits, code = with_phone.page.url, outbox.last(new).code
+            # Another tab.
+            with_phone.visit(f"/account/{kind}")
+            page = with_phone.submit(**{kind: present.upper()})
+            assert unsigned(page) == f"{SITE}/account?done={kind}_stays"
+            assert said.format(spaced_phone(present)) in words(page)
+            assert new not in words(page)
+            # The page that waits for the code is still open.
+            with_phone.visit(waits)
+            assert with_phone.submit(code=code).status == 403
+            assert_error(type_in(client, f"{kind}_change", new, code), 403, "otp_expired")
+        assert database.one("SELECT email, phone, new_email, new_phone FROM users") == (
+            alice.email,
+            PHONE,
+            None,
+            None,
+        )
+        assert len(outbox.sent()) == notices + 2
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_present_address_without_a_pending_change_is_not_called_changed(
+        self, with_phone, alice, outbox, kind
+    ):
+        before = outbox.kinds()
+        with_phone.visit(f"/account/{kind}")
+        page = with_phone.submit(**{kind: alice.email if kind == "email" else PHONE})
+        assert unsigned(page) == f"{SITE}/account?done={kind}_stays"
+        assert "has been changed" not in words(page)
+        assert outbox.kinds() == before
 
     @pytest.mark.parametrize(
         ("path", "left"), [("email", (None, PHONE)), ("phone", ("alice@example.com", None))]

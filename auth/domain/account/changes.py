@@ -23,12 +23,13 @@ from sql import Transaction, queries
 
 @dataclass
 class _Wish:
-    """What a body changes: the parameters of `change_user`, and what it adds and removes."""
+    """What a body changes: the parameters of `change_user`, and what it adds, keeps and removes."""
 
     columns: dict[str, Any]
     acts: list[Act]
     known: Any = None
     added: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     password_hash: str | None = None
     is_same_password: bool = False
@@ -38,13 +39,14 @@ def change_user(
     body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
-    admission.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
     known, columns = wish.known, wish.columns
     is_sign_up = bool(wish.added) and known.is_anonymous
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and latchkey.settings.autoconfirm
     new = {"email": columns["new_email"], "phone": columns["new_phone"]}
+    # Not for the present address: setting it withdraws a change, also of a kind that is disabled by now.
+    admission.check_channel(**new)
     if wish.added:
         # Comes first, or a refusal would cost a code.
         may_become(**new, user_id=guard.caller_id(), is_first=is_sign_up)
@@ -59,20 +61,25 @@ def change_user(
         outgoing.take_quota(address, is_new=True)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, *wish.acts, given=given)
-        email = removal.take_away(tx, caller, ids=wish.ids) if wish.ids else caller.email
-        if wish.password_hash:
-            _set_password(tx, caller, known.password_hash, wish.password_hash)
-        if is_at_once:
-            first_address.set_addresses(tx, caller, **new)
-            columns |= {"new_email": None, "new_phone": None}
-        user = queries.change_user(tx, user_id=caller.id, **columns)
-        for address in requested:
-            first_address.request_address(tx, caller, address, link or {}, body.get("channel"))
-        # Comes last: a session could guess the current password, uncounted, by changes that fail otherwise.
-        if wish.is_same_password:
-            raise ApiError("same_password", "password: must differ from the current one")
-        _record(tx, caller, email, wish)
-    return user
+        if known is None or (caller.email, caller.phone) == (known.email, known.phone):
+            if wish.kept:
+                removal.withdraw_changes(tx, caller, wish.kept)
+            email = removal.take_away(tx, caller, ids=wish.ids) if wish.ids else caller.email
+            if wish.password_hash:
+                _set_password(tx, caller, known.password_hash, wish.password_hash)
+            if is_at_once:
+                first_address.set_addresses(tx, caller, **new)
+                columns |= {"new_email": None, "new_phone": None}
+            user = queries.change_user(tx, user_id=caller.id, **columns)
+            for address in requested:
+                first_address.request_address(tx, caller, address, link or {}, body.get("channel"))
+            # Comes last: a session could guess the current password, uncounted, by changes that fail.
+            if wish.is_same_password:
+                raise ApiError("same_password", "password: must differ from the current one")
+            _record(tx, caller, email, wish)
+            return user
+    # A link or code has changed an address meanwhile: what was the present one is a new one now.
+    return change_user(body, link)
 
 
 def delete_caller(body: dict[str, Any]) -> str:
@@ -95,23 +102,21 @@ def _read(body: dict[str, Any]) -> _Wish:
         return _Wish(columns, [change("metadata")])
     known = guard.live_caller()
     added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
+    kept = [kind for kind in removal.ADDRESSES if kind in body and kind not in added]
     columns |= {f"new_{kind}": body[kind] for kind in added}
-    confirms_at_once = bool(added) and latchkey.settings.autoconfirm
-    if sets_password and known.is_anonymous and not confirms_at_once:
+    if sets_password and known.is_anonymous and not (added and latchkey.settings.autoconfirm):
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
     acts = [*map(add, added), *(remove(None, id) for id in ids)]
     acts += [change("password")] if sets_password else []
-    acts += [change("metadata")] if body.get("data") is not None or not acts else []
-    return _Wish(columns, acts, known, added, ids)
+    acts += [change("metadata")] if body.get("data") is not None or kept or not acts else []
+    return _Wish(columns, acts, known, added, kept, ids)
 
 
 def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
     """Return what the proof of a body is, if one is needed, and hash the new password. Raises `ApiError`."""
     known = wish.known
-    if known is None:
-        return None
     if body.get("password") is None:
-        return give_proof(known, body, *wish.acts)
+        return give_proof(known, body, *wish.acts) if known else None
     proof_needed(*wish.acts)
     check_strength(latchkey.settings, body["password"], [known.email, known.phone], latchkey.leaked_passwords)
     # A request that the queue refuses must not have spent its code.

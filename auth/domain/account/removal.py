@@ -1,4 +1,5 @@
-"""Removing what a user can sign in with: an address, an identity, or what was added recently."""
+"""Removing what a user can sign in with: an address, an identity, or what was added recently; also an address
+that is pending."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -59,6 +60,22 @@ def take_away(
         kept, reason = g.caller.session_id, "way_to_sign_in_removed"
         queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
     return email
+
+
+def withdraw_changes(tx: Transaction, user: Any, kinds: Sequence[str]) -> None:
+    """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
+
+    This needs no proof, because it adds no way to sign in.
+    """
+    pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
+    if pending:
+        queries.withdraw_changes(tx, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
+        acts = [
+            "email_change_withdrawn" if "email" in pending else None,
+            "phone_change_withdrawn" if "phone" in pending else None,
+        ]
+        details = {f"new_{kind}": address for kind, address in pending.items()}
+        audit.record(tx, user.id, user.email, acts, [], **details)
 
 
 def has_recent_factor(user_id: str) -> bool:

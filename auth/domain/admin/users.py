@@ -100,6 +100,9 @@ def end_session(user_id: str, session_id: str) -> None:
 
 def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None) -> str:
     user_id = before.id
+    # Also null, for a user without one.
+    if kept := [kind for kind in removal.ADDRESSES if kind in body and body[kind] == getattr(before, kind)]:
+        removal.withdraw_changes(tx, before, kept)
     new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration") or password_hash or new:
         reason = "banned" if body.get("ban_duration") else "reset_by_admin"

@@ -83,6 +83,8 @@ ACTS = [
     ("password_changed", {}, "password changed"),
     ("email_change_requested", {"new_email": "b@example.com"}, "email change requested to b@example.com"),
     ("phone_change_requested", {"new_phone": "+4917012345"}, "phone change requested to +4917012345"),
+    ("email_change_withdrawn", {"new_email": "b@example.com"}, "email change to b@example.com withdrawn"),
+    ("phone_change_withdrawn", {"new_phone": "+4917012345"}, "phone change to +4917012345 withdrawn"),
     ("email_change_declined", {"new_address": "b@example.com"}, "new email declined by its owner"),
     ("email_changed", {"old_email": "a@example.com"}, "email changed from a@example.com"),
     (
