@@ -57,7 +57,7 @@ def _password() -> str:
         password = given or (_ask() if sys.stdin.isatty() else _read())
         password.encode()
     except UnicodeError:
-        raise click.ClickException("The password is not UTF-8.") from None
+        raise click.ClickException("The password is not UTF-8. Choose another.") from None
     if not password:
         raise click.ClickException("No password was given. Set LATCHKEY_ADMIN_PASSWORD, or use a terminal.")
     return password
@@ -77,5 +77,5 @@ def _ask() -> str:
 def _read() -> str:
     password, _, more = sys.stdin.read().partition("\n")
     if more:
-        raise click.ClickException("Standard input has more than one line. It must be the password.")
+        raise click.ClickException("Standard input has more than one line. Give it only the password.")
     return password
