@@ -54,6 +54,8 @@ def test_snippet_names_the_host_the_tool_and_the_service():
         assert "10.0.0.2:80" in text
         assert "10.0.0.3:8000" in text
         assert "docs" not in text.replace("docs/gate.md", "")
+        # nginx compares Host with it.
+        assert ("!= wiki.example.net:8443)" in text) is (proxy == "nginx")
 
 
 def test_snippet_of_traefik_asks_the_gate_for_every_other_path():
@@ -68,7 +70,8 @@ def test_snippet_of_traefik_asks_the_gate_for_every_other_path():
     removed = parts["middlewares"][tool["middlewares"][0]]["headers"]["customRequestHeaders"]
     named = [name for name in gate["authResponseHeaders"] if name != "Cookie"]
     assert {name.lower() for name in removed} == {
-        each.lower() for name in named for each in (name, name.replace("-", "_"))
+        "upgrade",
+        *(each.lower() for name in named for each in (name, name.replace("-", "_"))),
     }
     assert {*removed.values()} == {""}
 

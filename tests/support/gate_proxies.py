@@ -22,7 +22,9 @@ _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1.3
 
 
 class Tool(LocalServer):
-    """A tool without a login: pages, a form, assets, a file with ranges, and a WebSocket that echoes."""
+    """A tool without a login: pages, a form, assets, a file with ranges, a WebSocket that echoes, and tunnels of any
+    other protocol, in which it goes on to read requests.
+    """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
@@ -36,8 +38,10 @@ class Tool(LocalServer):
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 tool.requests.append((self.command, self.path, headers, body))
                 path = self.path.partition("?")[0]
-                if headers.get("upgrade") == "websocket":
+                if headers.get("upgrade") == "websocket" and "sec-websocket-key" in headers:
                     self._echo(headers["sec-websocket-key"])
+                elif headers.get("upgrade", "websocket") != "websocket":
+                    self.reply(101, {"Upgrade": headers["upgrade"], "Connection": "Upgrade"}, b"")
                 elif path == "/file":
                     self._send_range(headers.get("range"))
                 elif path.startswith("/asset/"):

@@ -14,6 +14,8 @@ def snippet(proxy: str, gate_origin: str, *, tool: str, service: str) -> str:
     """Return the configuration of a proxy; `tool` and `service` are the addresses that it connects to."""
     text = (_FOLDER / FILES[proxy]).read_text().replace(_SERVICE, service).replace(TOOL, tool)
     parts = urlsplit(gate_origin)
+    # What nginx compares with Host, which has the port.
+    text = text.replace(f"!= {_HOST}", f"!= {parts.netloc}")
     if proxy == "caddy":
         return text.replace(
             f"\n{_HOST} {{", f"\n{gate_origin if parts.scheme == 'http' else parts.netloc} {{"
