@@ -146,6 +146,15 @@ def test_cookie_without_the_prefix_is_not_that_of_a_gate_with_tls(signed_in):
     assert answer.status_code == 401
 
 
+@pytest.mark.parametrize("before", ["\xa0", "\x85", "\x1c", "\x1f", "\x0b", "\x0c", " \xa0"])
+def test_cookie_whose_name_begins_with_what_python_takes_for_space_is_not_that_of_a_gate(signed_in, before):
+    """To a browser it has no prefix, so a sibling host can set it."""
+    planted = cookie(signed_in.cookie_of(), f"a=1;{before}__Host-latchkey-gate")
+    assert signed_in.proxies[ORIGIN].ask(headers=planted).status_code == 401
+    plain = cookie(signed_in.cookie_of(), "a=1; \t__Host-latchkey-gate")
+    assert signed_in.proxies[ORIGIN].ask(headers=plain).status_code == 204
+
+
 def test_session_of_our_pages_or_of_another_client_is_no_session_of_a_gate(signed_in, database):
     value = next(each.value for each in signed_in.cookies if each.name == "latchkey")
     assert signed_in.proxies[ORIGIN].ask(headers=cookie(value)).status_code == 401

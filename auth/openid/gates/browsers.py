@@ -34,11 +34,12 @@ def read_cookies(host: str) -> tuple[str, str, str]:
     """
     own, others = {}, []
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
-        name, _, value = pair.strip().partition("=")
+        # Nothing else is space to a browser: a sibling host may set the cookie `\xa0__Host-latchkey-gate`.
+        name, _, value = pair.strip(" \t").partition("=")
         if name in _OURS:
             own[name] = value
         elif name:
-            others.append(pair.strip())
+            others.append(pair.strip(" \t"))
     value = own.get(_PREFIX + SESSION)
     origin = f"http://{host}" if value is None else f"https://{host}"
     return origin, own.get(SESSION, "") if value is None else value, "; ".join(others)
