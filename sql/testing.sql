@@ -2,8 +2,10 @@
 SELECT pg_advisory_lock(7239004123);
 
 -- name: list_test_databases(mark text) -> rows
--- Those that the test kit has marked as its own.
+-- Those that the test kit has marked as its own. Autovacuum, which has no role, does not use them.
 SELECT d.datname AS name,
-       EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.datname = d.datname) AS is_used
+       EXISTS (SELECT
+                 FROM pg_stat_activity AS a
+                WHERE a.datname = d.datname AND a.usesysid IS NOT NULL) AS is_used
   FROM pg_database AS d
  WHERE shobj_description(d.oid, 'pg_database') = :mark;

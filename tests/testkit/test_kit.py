@@ -15,6 +15,7 @@ from psycopg2.extensions import parse_dsn
 from auth.testkit import Refused, databases
 from latchkey_auth.testing import Control, Latchkey, LatchkeyError, jwks, mint
 from tests.support.cases import cases
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -279,6 +280,12 @@ def test_databases_of_killed_test_servers_are_dropped_and_no_others(all_rows, da
             first = databases.Databases(database_url)
             killed, kept = first.make(), first.make()
             killed.connection.close()
+            # Postgres ends the backend of a closed connection a moment later.
+            name = urlsplit(killed.url).path[1:]
+            clients = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = %(name)s AND usesysid IS NOT NULL"
+            )
+            wait_until(lambda: all_rows.value(clients, name=name) == 0)
             living.make()
             names = {urlsplit(each.url).path[1:] for each in (killed, kept)}
             assert present() & names == {urlsplit(kept.url).path[1:]}
