@@ -14,6 +14,7 @@ from tests.support.audit import clear_history
 from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
+from tests.support.query_plans import analyze
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -34,6 +35,18 @@ def begin(operator):
         return operator.press(act, **fields)
 
     return begin
+
+
+@pytest.fixture
+def insert_users(database, database_url):
+    """Insert users whom a search for `user` finds."""
+
+    def insert_users(count):
+        database.run(MANY, count=count)
+        # How they are looked for depends on the number of users that Postgres estimates.
+        analyze(database_url)
+
+    return insert_users
 
 
 def go_on(visitor):
@@ -98,8 +111,8 @@ def test_confirmation_tells_that_nobody_is_signed_in(armed, alice, bob, act, sai
     assert said in words(armed.visit(f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}"))
 
 
-def test_numbers_in_addresses_are_sorted_as_numbers(begin, operator, database):
-    database.run(MANY, count=11)
+def test_numbers_in_addresses_are_sorted_as_numbers(begin, operator, insert_users):
+    insert_users(11)
     said = words(operator.visit("/console/users/chosen/end-sessions?all=yes&q=user"))
     assert "user1@example.com, user2@example.com, user3@example.com" in said
     assert "user9@example.com, user10@example.com and 1 more." in said
@@ -139,9 +152,11 @@ def test_request_ends_in_time_and_the_next_one_goes_on(begin, operator, alice, b
     assert "2 of 2 done." in words(go_on(operator))
 
 
-def test_all_that_match_are_deleted_in_chunks_with_a_factor(armed, codes, app, bob, database, monkeypatch):
+def test_all_that_match_are_deleted_in_chunks_with_a_factor(
+    armed, codes, app, bob, database, insert_users, monkeypatch
+):
     monkeypatch.setattr(bulk, "_CHUNK", 25)
-    database.run(MANY, count=40)
+    insert_users(40)
     assert "All 40 users that match" in armed.visit("/console/users?q=user").text
     armed.visit("/console/users/chosen/delete?all=yes&q=user")
     assert "Deletes 40 users with all that belongs to them" in words(armed.page)
@@ -175,14 +190,14 @@ def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, co
     ]
 
 
-def test_all_matches_can_be_chosen_on_one_page(operator, database):
-    database.run(MANY, count=2)
+def test_all_matches_can_be_chosen_on_one_page(operator, insert_users):
+    insert_users(2)
     operator.visit("/console/users?q=user")
     assert "All 2 users that match" in words(operator.page)
 
 
-def test_more_than_500_users_are_refused(operator, database):
-    database.run(MANY, count=501)
+def test_more_than_500_users_are_refused(operator, insert_users):
+    insert_users(501)
     operator.visit("/console/users?q=user")
     assert "More than 500 users with" in words(operator.page)
     assert 'name="all"' not in operator.page.text
@@ -269,9 +284,9 @@ class TestExport:
         assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
         assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3\t'=4"
 
-    def test_export_continues_after_a_page(self, operator, database, monkeypatch):
+    def test_export_continues_after_a_page(self, operator, insert_users, monkeypatch):
         monkeypatch.setattr(lists, "_PAGE", 3)
-        database.run(MANY, count=10)
+        insert_users(10)
         assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
 
     def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):

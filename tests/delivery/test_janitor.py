@@ -334,6 +334,8 @@ class TestRefreshes:
 
     def test_refresh_is_a_heap_only_update(self, alice, database):
         session = alice.open_session()
+        # There is room for it beside the row, as there is where autovacuum runs.
+        database.run("VACUUM sessions")
         changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
         refresh = "counter = counter + 1, refreshed_at = clock_timestamp(), ended_at = NULL"
         database.run("BEGIN")
@@ -354,10 +356,10 @@ def many(all_rows, database_url):
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number;"
         "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)"
     )
-    analyze(database_url, *TABLES)
+    analyze(database_url)
     yield
     all_rows.truncate()
-    analyze(database_url, *TABLES)
+    analyze(database_url)
 
 
 class TestManyRows:

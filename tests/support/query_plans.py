@@ -1,6 +1,7 @@
-"""The plan of a named statement: the indexes that it uses, and its sequential scans."""
+"""The plan of a named statement: the indexes that it uses, its sequential scans, and the statistics behind both."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -54,14 +55,37 @@ def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any)
     )
 
 
-def analyze(url: str, *tables: str) -> None:
-    """Update the statistics of tables."""
-    connection = psycopg2.connect(url)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        for table in tables:
-            cursor.execute(f"VACUUM ANALYZE {table}")
-    connection.close()
+def analyze(url: str) -> None:
+    """Remove the dead rows of all tables, and count their rows.
+
+    After `truncate()`, plans and estimates then depend on the rows of the test alone, whether or not autovacuum
+    has run: a table that nothing has analyzed is taken for ten pages, and the space of earlier rows counts.
+    """
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute(
+            "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+        )
+        ((tables,),) = cursor.fetchall()
+        cursor.execute(f"VACUUM (ANALYZE) {tables}")
+
+
+@contextmanager
+def estimated(url: str, table: str, rows: int) -> Iterator[None]:
+    """Have Postgres take a table for one of so many rows, and keep autovacuum from counting them."""
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        # One transaction, whose lock autovacuum does not wait for.
+        cursor.execute(
+            f"ALTER TABLE {table} SET (autovacuum_enabled = false);"
+            f"UPDATE pg_class SET reltuples = {rows} WHERE oid = '{table}'::regclass"
+        )
+        try:
+            yield
+        finally:
+            cursor.execute(f"ALTER TABLE {table} RESET (autovacuum_enabled)")
+            cursor.execute(f"VACUUM (ANALYZE) {table}")
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
