@@ -298,7 +298,12 @@ class Pool:
             if self._idle:
                 self._unneeded = min(self._unneeded, len(self._idle) - 1)
                 connection = self._idle.pop()
-            elif self._open < min(_AT_ONCE, self.size) and self.size == self._full_size:
+            elif (
+                self._open < min(_AT_ONCE, self.size)
+                and self.size == self._full_size
+                # A pool of one connection cannot shrink: after a refusal, wait before the next attempt.
+                and time.monotonic() > self._grows_at
+            ):
                 self._open += 1
             else:
                 turn = _Turn()

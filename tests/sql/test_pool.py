@@ -292,6 +292,24 @@ class TestPostgresThatRefusesConnections:
             list(threads.map(lambda _: self.use(pool), range(12)))
             assert (pool.size, pool._open) == (4, 4)
 
+    def test_pool_of_one_connection_pauses_between_its_attempts_and_gives_up(self, limited, monkeypatch):
+        monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.5)
+        attempts: list[str] = []
+
+        def counting(url, *given, **options):
+            attempts.append(url)
+            return connect(url, *given, **options)
+
+        monkeypatch.setattr("sql.pool.connect", counting)
+        with closing(Pool(limited, size=1)) as pool, ExitStack() as others:
+            for _ in range(4):
+                others.enter_context(closing(connect(limited)))
+            with pytest.raises(psycopg2.OperationalError, match="in use"):
+                self.use(pool)
+            # One at once, and one after each tenth of a second.
+            assert len(attempts) <= 6
+            assert (pool.lent, pool.timeouts) == (0, 1)
+
     def test_request_of_a_pool_without_a_connection_waits_until_others_close_one(self, limited):
         with closing(Pool(limited, size=2)) as pool, ExitStack() as others, ThreadPoolExecutor(4) as threads:
             for _ in range(4):
