@@ -4,26 +4,17 @@ Alice and Bob are users, Carol is an administrator, Mallory is a user and an att
 email address and the password `PASSWORD`, and is signed in by tests only.
 """
 
-import contextlib
 import gc
-import itertools
 import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from types import CodeType
-from typing import Any, ClassVar
-from urllib.parse import quote, urlsplit
 
 import bcrypt
-import jinja2
 import psycopg2
 import pytest
 import structlog
 from flask import Flask
-from jinja2.bccache import Bucket
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from werkzeug.routing import Map, Rule
 
 # ruff: noqa: E402
 # To import and to collect takes 5 s, and looking for garbage among that another second.
@@ -48,20 +39,18 @@ pytest.register_assert_rewrite(
 )
 
 import sql
-from app import create_app
-from auth.core import logs, settings
-from auth.core.settings import kept_secrets
-from auth.core.settings.constants import statement_constants
 from auth.core.settings.state import of_requests
 from auth.core.tokens.derived_keys import SEALING, derive, key_id
 from auth.delivery import rendering
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
-from auth.web import edge
 from auth.web.application import Application
-from auth.web.context import EXTENSION, Latchkey
-from sql import pool, schema
+from auth.web.context import EXTENSION
+from sql import schema
 from tests.support import checked_rows, oldest_release
+from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
+from tests.support.databases import emptied, new_databases
+from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY, make_keys
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
@@ -71,59 +60,7 @@ from tests.support.server import ServerClient
 from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, register
-from tests.support.wings import EVERY_WING, WINGS_OFF
-
-BASE_URL = "http://localhost:8000"
-_numbers = itertools.count()
-SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# Settings of all tests: the cheapest hashes, no limits, and no delivery except to the mailbox.
-ENVIRONMENT = {
-    "AUTH_BASE_URL": BASE_URL,
-    "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
-    "AUTH_BCRYPT_COST": "4",
-    "AUTH_DELIVER": "false",
-    "AUTH_LOG_FORMAT": "json",
-    "AUTH_LOG_LEVEL": "info",
-    "AUTH_RATE_LIMITS_ENABLED": "false",
-}
-# tests/test_wings.py runs some tests so, in a process of its own.
-if os.environ.get("TEST_WINGS") == "none":
-    ENVIRONMENT |= WINGS_OFF
-
-
-class KeptTemplates(jinja2.BytecodeCache):
-    """Compiled templates by name and source: those of the pages take 40 ms, and those of all mails 300 ms."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], CodeType | None] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._kept.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._kept[bucket.key, bucket.checksum] = bucket.code
-
-
-TEMPLATES = KeptTemplates()
-# A string may be in a text and in HTML, where it is compiled to be escaped.
-MAILS = {False: KeptTemplates(), True: KeptTemplates()}
-
-
-def mail_environment(*, autoescape: bool, **options: Any) -> ImmutableSandboxedEnvironment:
-    return ImmutableSandboxedEnvironment(autoescape=autoescape, bytecode_cache=MAILS[autoescape], **options)
-
-
-class KeptRule(Rule):
-    """A route that the first application compiles for all of them: to compile all takes 35 ms."""
-
-    _kept: ClassVar[dict[object, Rule]] = {}
-
-    def bind(self, map: Map, rebind: bool = False) -> None:
-        kept = self._kept.setdefault((self.rule, self.endpoint, frozenset(self.methods or ())), self)
-        if kept is self:
-            super().bind(map, rebind)
-        else:
-            vars(self).update(vars(kept), map=map)
+from tests.support.wings import EVERY_WING
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -218,7 +155,7 @@ def database_url(state_dir: Path) -> Iterator[str]:
     it as its owner.
     """
     if url := os.environ.get("TEST_DATABASE_URL"):
-        url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
+        url = emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         schema.apply(url)
         yield url
         return
@@ -231,20 +168,6 @@ def database_url(state_dir: Path) -> Iterator[str]:
     schema.apply(url, requests_url=of_requests(url))
     yield url
     postgres.stop()
-
-
-def _emptied(url: str, worker: str | None) -> str:
-    """Return the URL of an empty database: the given one, or `NAME_gw0` next to it for an xdist worker."""
-    connection = psycopg2.connect(url)
-    connection.autocommit = True
-    with contextlib.closing(connection), connection.cursor() as cursor:
-        if worker is None:
-            cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-            return url
-        name = f"{connection.info.dbname}_{worker}"
-        cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        cursor.execute(f'CREATE DATABASE "{name}"')
-    return urlsplit(url)._replace(path=f"/{quote(name)}").geturl()
 
 
 @pytest.fixture(scope="session")
@@ -294,29 +217,6 @@ def files_of_0_4_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return oldest_release.unpack(tmp_path_factory.mktemp("0.4.0"), "35087f9c")
 
 
-@contextlib.contextmanager
-def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
-    """Return what `new_database` returns, for fixtures of any scope."""
-    names: list[str] = []
-
-    def make(script: str = "", options: str = "") -> str:
-        names.append(f"{urlsplit(database_url).path[1:]}_{next(_numbers)}")
-        rows.run(f"CREATE DATABASE {names[-1]} {options}")
-        url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
-        if script:
-            with (
-                contextlib.closing(psycopg2.connect(url)) as connection,
-                connection,
-                connection.cursor() as cursor,
-            ):
-                cursor.execute(script)
-        return url
-
-    yield make
-    for name in names:
-        rows.run(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.fixture(scope="session")
 def requests_url(database_url: str) -> str:
     """The database for the role of requests: in that of `TEST_DATABASE_URL`, they run as the owner."""
@@ -326,48 +226,6 @@ def requests_url(database_url: str) -> str:
 @pytest.fixture(scope="session")
 def environment(requests_url: str, state_dir: Path) -> dict[str, str]:
     return {**ENVIRONMENT, "DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(state_dir)}
-
-
-class Apps:
-    """Applications by their settings, kept between tests: to make and connect one takes 50 ms."""
-
-    LIMIT = 40
-    POOLS = 12
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
-        self._idle: list[tuple[dict[str, str], Flask]] = []
-        self._pools: dict[str, pool.Pool] = {}
-
-    def take(self, changes: dict[str, str], fresh: bool) -> Flask:
-        """Return an application that no test uses, which logs to the current standard error."""
-        for position, (with_changes, app) in enumerate(self._idle):
-            if with_changes == changes and not fresh:
-                del self._idle[position]
-                logs.configure(app.extensions[EXTENSION].settings, edge.log_context)
-                return app
-        app = new_app({**self._environment, **changes})
-        if not fresh:
-            self._share_connections(app.extensions[EXTENSION])
-        return app
-
-    def give_back(self, changes: dict[str, str], app: Flask) -> None:
-        self._idle.append((changes, app))
-        while len(self._idle) > self.LIMIT:
-            del self._idle[0]
-        while len(self._pools) > self.POOLS:
-            self._pools.pop(next(iter(self._pools))).close()
-
-    def close(self) -> None:
-        for _, app in self._idle:
-            app.extensions[EXTENSION].db.close()
-
-    def _share_connections(self, parts: Latchkey) -> None:
-        """Postgres takes 30 ms for the first requests of a connection. Constants are in prepared statements."""
-        settings = parts.settings
-        key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
-        # Put last, because the first is closed when there are too many.
-        parts.db.pool = self._pools[key] = self._pools.pop(key, parts.db.pool)
 
 
 @pytest.fixture(scope="session")
@@ -395,35 +253,6 @@ def make_app(apps: Apps, database) -> Iterator[Callable]:
     structlog.configure(**log)
     for changes, app in made:
         apps.give_back(changes, app)
-
-
-def secret(name: str) -> str:
-    """Return a secret of 32 characters that the settings accept."""
-    return f"{name:_<10}-of-these-test-deploys"
-
-
-def clear_settings(patch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in list(os.environ):
-        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
-            patch.delenv(name)
-
-
-def make_keys(directory: Path) -> None:
-    """Make the secrets of a state directory that are missing, as the first start of a service does."""
-    kept_secrets.make({field: directory / name for field, name in kept_secrets.FILES.items()})
-
-
-def new_app(environment: dict[str, str]):
-    with pytest.MonkeyPatch.context() as patch:
-        clear_settings(patch)
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        make_keys(Path(environment["AUTH_STATE_DIR"]))
-        app = create_app(settings.load(os.devnull))
-    app.jinja_env.bytecode_cache = TEMPLATES
-    app.test_client_class = CheckedClient
-    return app
 
 
 @pytest.fixture(scope="session")

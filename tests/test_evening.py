@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.deliverers import deliver_due
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.evening import ROOT, Meter, Reach
 from tests.support.fake_provider import FakeProvider
 from tests.support.http_target import HttpTarget

@@ -28,8 +28,8 @@ from auth.web.counts import KINDS
 from auth.web.declarations import Refusal, SignIn, route_of
 from auth.web.errors import ERRORS
 from sql import schema
-from tests.conftest import clear_settings
 from tests.support.contract import OPENAPI
+from tests.support.environment import clear_settings
 from tests.test_contract import CONTRACT, OPERATIONS, guard_of, is_limited, views
 
 ROOT = OPENAPI.parent

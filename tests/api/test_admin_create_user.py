@@ -6,9 +6,9 @@ import re
 import bcrypt
 import pytest
 
-from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP, INVALID, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
+from tests.support.environment import secret
 from tests.support.links import PHONE
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, register, sign_in

@@ -8,9 +8,9 @@ import pytest
 from auth.core.settings import SettingsError, served
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import TryLater
-from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_TIMESTAMP, NO_ID, assert_error
 from tests.support.cases import cases
+from tests.support.environment import SERVICE_ROLE_KEY, secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.processes import children_of, wait_until
 

@@ -6,9 +6,9 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
 from tests.support.cases import cases
+from tests.support.environment import secret
 from tests.support.factors import set_up
 from tests.support.fake_provider import Answer
 from tests.support.links import CHALLENGE, hand_in

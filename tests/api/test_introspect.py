@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, INVALID, assert_error, assert_ok
 from tests.support.api_keys import make_key, token_of
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.openid import (
     RESOURCE,
     Client,

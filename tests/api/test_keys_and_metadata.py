@@ -3,11 +3,11 @@
 import json
 
 from auth.openid.clients import DEVICE_CODE
-from tests.conftest import BASE_URL, secret
 from tests.core.tokens.test_access_tokens import private_jwk
 from tests.support.answers import assert_error, assert_ok
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI, description
+from tests.support.environment import BASE_URL, secret
 
 CACHED = "public, max-age=300"
 METADATA = "/.well-known/oauth-authorization-server"

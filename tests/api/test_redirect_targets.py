@@ -8,9 +8,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from flask.testing import FlaskClient
 
-from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
+from tests.support.environment import BASE_URL
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
 from tests.support.users import ALICE, DAVE, PASSWORD
 

@@ -11,8 +11,8 @@ import pytest
 
 from auth.captcha import proofs_of_work, siteverify
 from auth.core.logs import ThrottledLog
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.links import Outbox
 from tests.support.server import at_once
 from tests.support.users import PASSWORD

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.browser import Browser, fill
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until

@@ -14,7 +14,7 @@ from supabase import ClientOptions
 from supabase_auth.errors import AuthWeakPasswordError
 from supabase_auth.types import CreateOAuthClientParams, PageParams, UpdateOAuthClientParams
 
-from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.links import DIGITS, PHONE, SITE, press
 from tests.support.python_clients import HTTPX, refused
 from tests.support.server import at_once, served

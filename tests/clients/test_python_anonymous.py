@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from auth.web.context import EXTENSION
-from tests.conftest import new_app
+from tests.support.apps import new_app
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import DIGITS, PHONE
 from tests.support.processes import free_port

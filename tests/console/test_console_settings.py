@@ -9,8 +9,8 @@ import pytest
 
 from auth.core.settings import names
 from auth.core.settings.values import kinds
-from tests.conftest import secret
 from tests.support.cases import cases
+from tests.support.environment import secret
 from tests.support.pages import Visitor, words
 
 

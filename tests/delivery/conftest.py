@@ -5,7 +5,7 @@ import os
 import pytest
 
 from auth.core import settings
-from tests.conftest import clear_settings
+from tests.support.environment import clear_settings
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import ConsoleSender, Refused, TryLater
-from tests.conftest import secret
 from tests.support.answers import DAY
+from tests.support.environment import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.server import at_once
 from tests.support.users import PASSWORD

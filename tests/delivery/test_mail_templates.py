@@ -21,8 +21,8 @@ from auth.core.text import languages
 from auth.core.text.catalogues import ROOM, built_in
 from auth.delivery.rendering import TEMPLATES as LAYOUTS
 from auth.delivery.rendering import CannotRender, Templates
-from tests.conftest import clear_settings
 from tests.support.cases import cases
+from tests.support.environment import clear_settings
 from tests.support.outbox import CODE, TOKEN
 from tests.support.users import ALICE
 

@@ -16,9 +16,9 @@ from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import Refused, TryLater
 from auth.webhooks.events import EventSender, as_message
 from sql import queries
-from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP
 from tests.support.deliverers import deliver_due
+from tests.support.environment import secret
 from tests.support.hooks import ALICE, DAY, Hooks, events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port

@@ -24,7 +24,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from auth.operator.backups import age
-from tests.conftest import ENVIRONMENT, SERVICE_ROLE_KEY
+from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY
 from tests.support.processes import CHECKOUT, Service, free_port, short_directory
 from tests.support.users import PASSWORD
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.deploy import record_series
 from tests.deploy.record_series import ALERTS, RULES
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.metered import Metered
 from tests.support.processes import CHECKOUT, wait_until
 from tests.support.programs import find_program

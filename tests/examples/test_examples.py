@@ -18,7 +18,8 @@ import pytest
 from joserfc import jwk
 
 from auth.web.context import EXTENSION
-from tests.conftest import SERVICE_ROLE_KEY, new_app
+from tests.support.apps import new_app
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
 from tests.support.openid import granted_code, make_client

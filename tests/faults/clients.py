@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.faults.history import Held, History, Person, State, Unanswered
 from tests.faults.mail import Post
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
 

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import httpx
 
-from tests.conftest import ENVIRONMENT
 from tests.faults import clients, invariants
 from tests.faults.history import History
 from tests.faults.mail import Post
 from tests.support import log_watch
 from tests.support.contract import description
+from tests.support.environment import ENVIRONMENT
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, short_directory, wait_until
 from tests.support.server import ServerClient

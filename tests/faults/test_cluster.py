@@ -21,10 +21,10 @@ from typing import Any, Self
 
 import pytest
 
-from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
 from tests.support import log_watch
+from tests.support.environment import ENVIRONMENT
 from tests.support.processes import (
     CHECKOUT,
     as_user,

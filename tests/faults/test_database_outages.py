@@ -21,8 +21,8 @@ from auth.core.settings.state import of_requests
 from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, queries, schema
 from sql.pool import DEADLINE, SIZE, Pool
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error, unhealthy
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.server import ServerClient, at_once

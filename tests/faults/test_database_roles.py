@@ -11,11 +11,11 @@ from psycopg2.extensions import parse_dsn
 from auth.core import files
 from auth.core.settings.state import running_postgres_url
 from auth.operator.backups import age
-from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import Deployment
 from tests.support import oldest_release
 from tests.support.commands import run_process
+from tests.support.environment import ENVIRONMENT
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
 from tests.support.users import Session, register, session_of, sign_in

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from auth.core.settings import cores
-from tests.conftest import ENVIRONMENT
 from tests.faults.dependencies import Replica, url_of_both
 from tests.faults.deployment import Deployment
 from tests.support.commands import run_process
+from tests.support.environment import ENVIRONMENT
 from tests.support.processes import free_port, wait_until
 from tests.support.users import PASSWORD
 

@@ -22,10 +22,10 @@ import pytest
 
 from auth import __version__
 from sql import schema
-from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
 from tests.support import log_watch, oldest_release
+from tests.support.environment import ENVIRONMENT
 from tests.support.processes import CHECKOUT, free_port, is_running, send, short_directory, wait_until
 from tests.support.server import repeated
 from tests.support.users import PASSWORD, register

@@ -16,9 +16,9 @@ from auth.core import files
 from auth.core.keys import fingerprints
 from auth.core.settings import kept_secrets
 from auth.core.tokens import signing_keys
-from tests.conftest import secret
 from tests.faults.test_run import both_workers_of, new_workers, reload, workers_of
 from tests.support.commands import run_with_settings
+from tests.support.environment import secret
 from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once
 from tests.support.users import Session, sign_up_anonymously

@@ -11,10 +11,10 @@ from standardwebhooks.webhooks import Webhook
 from auth.core import files
 from auth.core.keys import key_ring
 from auth.core.tokens import derived_keys
-from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
 from tests.support.commands import run_process
+from tests.support.environment import ENVIRONMENT
 from tests.support.factors import raised, set_up
 from tests.support.http_target import HttpTarget
 from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.contract import OPENAPI
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.server import ServerClient, at_once
 
 CHECKS = [

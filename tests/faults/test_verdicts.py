@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.faults.deployment import Deployment
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.processes import Service, children_of, wait_until
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, Person, register, sign_in

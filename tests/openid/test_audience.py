@@ -7,9 +7,9 @@ from joserfc import jwt
 from joserfc.errors import InvalidClaimError
 from joserfc.jwk import KeySet
 
-from tests.conftest import BASE_URL
 from tests.support.answers import Like
 from tests.support.cases import cases
+from tests.support.environment import BASE_URL
 from tests.support.openid import (
     RESOURCE,
     answer,

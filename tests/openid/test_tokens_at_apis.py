@@ -12,7 +12,7 @@ from joserfc import jwt as authlib_jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from tests.conftest import BASE_URL
+from tests.support.environment import BASE_URL
 from tests.support.kinds_of_token import (
     FOR_USERINFO,
     NONCE,

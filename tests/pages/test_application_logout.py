@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.conftest import BASE_URL
 from tests.support.cases import cases
+from tests.support.environment import BASE_URL
 from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.openid import REDIRECT_URI, granted_code, insert_client, make_client
 from tests.support.pages import Visitor, words

@@ -11,9 +11,10 @@ import pytest
 from auth.core.tokens import api_keys
 from auth.web.context import EXTENSION
 from sql import load_statements, schema
-from tests.conftest import new_app, new_databases
 from tests.support import catalog, oldest_release
 from tests.support.api_keys import use
+from tests.support.apps import new_app
+from tests.support.databases import new_databases
 from tests.support.links import hand_in
 from tests.support.server import at_once
 from tests.support.tables import Rows

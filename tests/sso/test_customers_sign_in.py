@@ -7,13 +7,12 @@ from urllib.parse import urlencode
 import pytest
 
 from auth.delivery import janitor
-from tests.conftest import register
 from tests.support import factors
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment
-from tests.support.users import PASSWORD
+from tests.support.users import PASSWORD, register
 
 ALICE = "alice@acme.example"
 DISABLED = ("sso_provider_disabled", "access_denied")

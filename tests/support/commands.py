@@ -13,7 +13,7 @@ from flask import Flask
 
 from auth.operator.commands import main
 from auth.web.context import EXTENSION
-from tests.conftest import clear_settings
+from tests.support.environment import clear_settings
 from tests.support.processes import CHECKOUT
 
 # Whom the audit log names.

@@ -9,7 +9,7 @@ import pytest
 
 from auth.core.providers.client import Provider
 from auth.web.context import EXTENSION
-from tests.conftest import new_app
+from tests.support.apps import new_app
 from tests.support.fake_provider import FakeProvider, GitHub, Twitter
 from tests.support.oauth import ALLOW_LIST, SITE, Fakes, Service
 

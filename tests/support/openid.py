@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 
-from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE
+from tests.support.environment import BASE_URL
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.tables import Rows
 from tests.support.users import Person, Session

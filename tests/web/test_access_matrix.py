@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from auth.web.context import EXTENSION
-from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.console.test_console_routes import TABLES
 from tests.support.answers import ANYTHING, NO_ID, assert_error
+from tests.support.apps import new_app
 from tests.support.cases import cases
 from tests.support.contract import console_routes, page_routes
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in

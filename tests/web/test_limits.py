@@ -8,8 +8,8 @@ import psycopg2
 import pytest
 
 from auth.core.settings import SettingsError
-from tests.conftest import new_app
 from tests.support.answers import NO_ID, assert_error
+from tests.support.apps import new_app
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
 from tests.support.processes import free_port

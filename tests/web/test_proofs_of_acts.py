@@ -16,7 +16,7 @@ from auth.core.tokens import one_time
 from auth.web.context import EXTENSION
 from auth.web.forms import FIELD, SESSION, token_of
 from sql import queries
-from tests.conftest import new_app
+from tests.support.apps import new_app
 from tests.support.contract import OPENAPI
 from tests.support.links import PHONE, SITE
 from tests.support.openid import allow, authorize_path, insert_public_client

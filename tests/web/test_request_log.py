@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from auth.web.context import EXTENSION
-from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cases import cases
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.processes import wait_until
 from tests.support.raw_http import HOST, exchange
 from tests.support.services import HOME, at

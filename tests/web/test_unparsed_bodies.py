@@ -16,8 +16,8 @@ from auth.web import forms, json_bodies
 from auth.web.application import FORM
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of
-from tests.conftest import new_app
 from tests.support.answers import DIALECT
+from tests.support.apps import new_app
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI
 from tests.support.pages import Visitor

@@ -4,9 +4,9 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
 from tests.support.cases import cases
+from tests.support.environment import secret
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, WITH_CHALLENGE
 from tests.support.oauth import (

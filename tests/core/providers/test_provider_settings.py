@@ -10,9 +10,9 @@ from auth.core.providers.client import Provider
 from auth.core.settings import SettingsError
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import SUFFIXES
-from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI
+from tests.support.environment import clear_settings
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}

@@ -13,7 +13,8 @@ from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken
 from auth.delivery import janitor
-from tests.conftest import new_app, secret
+from tests.support.apps import new_app
+from tests.support.environment import secret
 from tests.support.users import issue_token
 
 NEW = secret("new")

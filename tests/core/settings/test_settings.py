@@ -13,9 +13,9 @@ from app import create_app
 from auth.core import settings
 from auth.core.settings import SettingsError, state
 from auth.core.settings.values import validators
-from tests.conftest import clear_settings, make_keys, secret
 from tests.core.tokens.test_access_tokens import HS_SECRET, private_jwk
 from tests.support.cases import cases
+from tests.support.environment import clear_settings, make_keys, secret
 
 SECRET = "a secret of at least 32 characters"
 

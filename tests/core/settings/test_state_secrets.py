@@ -16,8 +16,8 @@ from auth.core.settings import state
 from auth.core.tokens import signing_keys
 from auth.operator.commands import main
 from auth.web.context import EXTENSION
-from tests.conftest import clear_settings, secret
 from tests.support.cases import cases
+from tests.support.environment import clear_settings, secret
 
 pytestmark = pytest.mark.root
 RESTORE = "Restore it from a backup, or copy it from another node."

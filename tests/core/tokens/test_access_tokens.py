@@ -15,9 +15,9 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from auth.core import files
 from auth.core.tokens.signing_keys import ALGORITHMS, new_jwk
-from tests.conftest import BASE_URL
 from tests.support.answers import A_UUID, NO_ID, assert_error
 from tests.support.cases import cases
+from tests.support.environment import BASE_URL
 from tests.support.users import Session
 
 HS_SECRET = "a shared secret of at least 32 bytes"

@@ -14,8 +14,8 @@ from auth.core.keys import rotation
 from auth.core.keys.openid_keys import KEPT, OpenIdKeys
 from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.jws import InvalidAccessToken
-from tests.conftest import BASE_URL, secret
 from tests.core.tokens.test_access_tokens import encode, hmac_signed, private_jwk
+from tests.support.environment import BASE_URL, secret
 from tests.support.server import at_once
 
 CLIENT, USER = str(uuid.uuid4()), str(uuid.uuid4())

@@ -7,8 +7,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.conftest import BASE_URL
 from tests.support.cases import cases
+from tests.support.environment import BASE_URL
 
 
 def by_joserfc(token, keys, expected):

@@ -6,8 +6,8 @@ import string
 import pytest
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken, RefreshTokens
-from tests.conftest import secret
 from tests.support.answers import A_REFRESH_TOKEN, assert_error
+from tests.support.environment import secret
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"

@@ -12,11 +12,11 @@ from auth.core.tokens.derived_keys import SECOND_STEP, derive
 from auth.core.tokens.signing_keys import second_step_key
 from auth.web.context import EXTENSION
 from auth.web.declarations import Level, route_of
-from tests.conftest import secret
 from tests.core.tokens.test_access_tokens import encode, hmac_signed
 from tests.support import passkeys, security_keys
 from tests.support.answers import LOW, assert_error, assert_ok
 from tests.support.contract import routes
+from tests.support.environment import secret
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once

@@ -12,8 +12,9 @@ from auth.core.keys import fingerprints
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.derived_keys import format_time
-from tests.conftest import new_app, secret
+from tests.support.apps import new_app
 from tests.support.commands import SYSTEM_USER, run_command
+from tests.support.environment import secret
 from tests.support.factors import set_up
 from tests.support.openid import insert_client
 from tests.support.users import Session, register, session_of, sign_in

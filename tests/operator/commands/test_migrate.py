@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from auth.operator.commands import main
 from sql import schema
-from tests.conftest import clear_settings
 from tests.support import catalog, oldest_release
 from tests.support.commands import run_process, start_process
+from tests.support.environment import clear_settings
 from tests.support.processes import CHECKOUT
 
 

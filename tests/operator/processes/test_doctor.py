@@ -29,12 +29,12 @@ from auth.operator.doctor import database as database_checks
 from auth.operator.doctor import examination, interpreter, public_url, secrets
 from auth.operator.doctor.examination import CHECKS, examine
 from sql import pool, queries, schema
-from tests.conftest import secret
 from tests.faults.dependencies import PgBouncer
 from tests.support.cases import cases
 from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer
+from tests.support.environment import secret
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
 from tests.support.openid import insert_client

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from tests.conftest import make_keys
 from tests.support.commands import run_with_settings
+from tests.support.environment import make_keys
 from tests.support.processes import Service, free_port, short_directory
 
 

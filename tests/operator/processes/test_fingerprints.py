@@ -7,7 +7,7 @@ import pytest
 from auth.core.keys import fingerprints
 from auth.core.keys.fingerprints import OtherKeys
 from auth.core.tokens import signing_keys
-from tests.conftest import secret
+from tests.support.environment import secret
 from tests.support.server import at_once
 
 OLD, NEW, OTHER = secret("old"), secret("new"), secret("other")

@@ -11,9 +11,10 @@ import psycopg2
 import pytest
 
 from sql import schema
-from tests.conftest import SERVICE_ROLE_KEY, new_databases
 from tests.faults.dependencies import PgBouncer
 from tests.support import log_watch
+from tests.support.databases import new_databases
+from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.processes import Service, short_directory
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD

@@ -30,13 +30,13 @@ from auth.operator.doctor import database as database_checks
 from auth.operator.doctor import examination
 from auth.operator.doctor.examination import CHECKS
 from sql import queries, schema
-from tests.conftest import secret
 from tests.faults.dependencies import PgBouncer
 from tests.support import oldest_release
 from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.deliverers import RunningDeliverer, deliver_due, deliverer
 from tests.support.dns_server import DnsServer
+from tests.support.environment import secret
 from tests.support.http_target import HttpTarget
 from tests.support.openid import insert_client
 from tests.support.processes import free_port

@@ -1,0 +1,111 @@
+"""Applications in this process, kept between tests."""
+
+import os
+from pathlib import Path
+from types import CodeType
+from typing import Any, ClassVar
+
+import jinja2
+import pytest
+from flask import Flask
+from jinja2.bccache import Bucket
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from werkzeug.routing import Map, Rule
+
+from app import create_app
+from auth.core import logs, settings
+from auth.core.settings.constants import statement_constants
+from auth.web import edge
+from auth.web.context import EXTENSION, Latchkey
+from sql import pool
+from tests.support.contract import CheckedClient
+from tests.support.environment import clear_settings, make_keys
+
+
+class KeptTemplates(jinja2.BytecodeCache):
+    """Compiled templates by name and source: those of the pages take 40 ms, and those of all mails 300 ms."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key, bucket.checksum] = bucket.code
+
+
+TEMPLATES = KeptTemplates()
+# A string may be in a text and in HTML, where it is compiled to be escaped.
+MAILS = {False: KeptTemplates(), True: KeptTemplates()}
+
+
+def mail_environment(*, autoescape: bool, **options: Any) -> ImmutableSandboxedEnvironment:
+    return ImmutableSandboxedEnvironment(autoescape=autoescape, bytecode_cache=MAILS[autoescape], **options)
+
+
+class KeptRule(Rule):
+    """A route that the first application compiles for all of them: to compile all takes 35 ms."""
+
+    _kept: ClassVar[dict[object, Rule]] = {}
+
+    def bind(self, map: Map, rebind: bool = False) -> None:
+        kept = self._kept.setdefault((self.rule, self.endpoint, frozenset(self.methods or ())), self)
+        if kept is self:
+            super().bind(map, rebind)
+        else:
+            vars(self).update(vars(kept), map=map)
+
+
+def new_app(environment: dict[str, str]) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        clear_settings(patch)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        make_keys(Path(environment["AUTH_STATE_DIR"]))
+        app = create_app(settings.load(os.devnull))
+    app.jinja_env.bytecode_cache = TEMPLATES
+    app.test_client_class = CheckedClient
+    return app
+
+
+class Apps:
+    """Applications by their settings, kept between tests: to make and connect one takes 50 ms."""
+
+    LIMIT = 40
+    POOLS = 12
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._idle: list[tuple[dict[str, str], Flask]] = []
+        self._pools: dict[str, pool.Pool] = {}
+
+    def take(self, changes: dict[str, str], fresh: bool) -> Flask:
+        """Return an application that no test uses, which logs to the current standard error."""
+        for position, (with_changes, app) in enumerate(self._idle):
+            if with_changes == changes and not fresh:
+                del self._idle[position]
+                logs.configure(app.extensions[EXTENSION].settings, edge.log_context)
+                return app
+        app = new_app({**self._environment, **changes})
+        if not fresh:
+            self._share_connections(app.extensions[EXTENSION])
+        return app
+
+    def give_back(self, changes: dict[str, str], app: Flask) -> None:
+        self._idle.append((changes, app))
+        while len(self._idle) > self.LIMIT:
+            del self._idle[0]
+        while len(self._pools) > self.POOLS:
+            self._pools.pop(next(iter(self._pools))).close()
+
+    def close(self) -> None:
+        for _, app in self._idle:
+            app.extensions[EXTENSION].db.close()
+
+    def _share_connections(self, parts: Latchkey) -> None:
+        """Postgres takes 30 ms for the first requests of a connection. Constants are in prepared statements."""
+        settings = parts.settings
+        key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
+        # Put last, because the first is closed when there are too many.
+        parts.db.pool = self._pools[key] = self._pools.pop(key, parts.db.pool)

@@ -1,0 +1,49 @@
+"""Databases of the tests' Postgres, beside the worker's own."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from urllib.parse import quote, urlsplit
+
+import psycopg2
+
+from tests.support.tables import Rows
+
+_numbers = itertools.count()
+
+
+def emptied(url: str, worker: str | None) -> str:
+    """Return the URL of an empty database: the given one, or `NAME_gw0` next to it for an xdist worker."""
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        if worker is None:
+            cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            return url
+        name = f"{connection.info.dbname}_{worker}"
+        cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        cursor.execute(f'CREATE DATABASE "{name}"')
+    return urlsplit(url)._replace(path=f"/{quote(name)}").geturl()
+
+
+@contextlib.contextmanager
+def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
+    """Return what `new_database` returns, for fixtures of any scope."""
+    names: list[str] = []
+
+    def make(script: str = "", options: str = "") -> str:
+        names.append(f"{urlsplit(database_url).path[1:]}_{next(_numbers)}")
+        rows.run(f"CREATE DATABASE {names[-1]} {options}")
+        url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
+        if script:
+            with (
+                contextlib.closing(psycopg2.connect(url)) as connection,
+                connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(script)
+        return url
+
+    yield make
+    for name in names:
+        rows.run(f"DROP DATABASE {name} WITH (FORCE)")
