@@ -235,24 +235,38 @@ def apps(environment) -> Iterator[Apps]:
     apps.close()
 
 
+@pytest.fixture(autouse=True)
+def _unchanged_apps(request: pytest.FixtureRequest) -> Iterator[None]:
+    """See that a test leaves the applications as they were. Set up before all that the test may undo."""
+    apps = request.getfixturevalue("apps") if {"apps", "app"} & set(request.fixturenames) else None
+    yield
+    if apps:
+        apps.check()
+
+
 @pytest.fixture
 def make_app(apps: Apps, database) -> Iterator[Callable]:
     """Make an application with other settings: `make_app(AUTH_AUTOCONFIRM="true")`.
 
-    It may have served earlier tests: `fresh=True` makes a new one with empty caches.
+    It may have served earlier tests, and will serve later ones: `fresh=True` makes a new one, with empty caches and
+    connections of its own, which a test may change.
     """
-    made = []
+    kept, new = [], []
     log = structlog.get_config()
 
     def make(fresh: bool = False, **changes: str) -> Flask:
-        app = apps.take(changes, fresh)
-        made.append((changes, app))
+        if fresh:
+            new.append(app := apps.make(changes))
+        else:
+            kept.append((changes, app := apps.take(changes)))
         return app
 
     yield make
     structlog.configure(**log)
-    for changes, app in made:
+    for changes, app in kept:
         apps.give_back(changes, app)
+    for app in new:
+        app.extensions[EXTENSION].db.close()
 
 
 @pytest.fixture(scope="session")
@@ -263,8 +277,9 @@ def default_app(environment):
 
 
 @pytest.fixture
-def app(default_app, database):
+def app(default_app, apps, database):
     """The application with the default settings."""
+    apps.use(default_app)
     return default_app
 
 

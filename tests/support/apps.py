@@ -69,6 +69,22 @@ def new_app(environment: dict[str, str]) -> Any:
     return app
 
 
+# Parts that learn from the database and from probes.
+_LEARNING = {"health", "openid_keys"}
+
+
+def _held(app: Flask) -> dict[str, Any]:
+    """Return what a test could leave changed in an application: its parts, and what each part holds; of a dict the
+    keys, because a key ring that is read again makes the values anew.
+    """
+    parts = app.extensions[EXTENSION]
+    held = {"parts": parts, **{f"config {name}": value for name, value in app.config.items()}}
+    for name in vars(parts).keys() - _LEARNING:
+        for key, value in getattr(getattr(parts, name), "__dict__", {}).items():
+            held[f"{name}.{key}"] = set(value) if isinstance(value, dict) else value
+    return held
+
+
 class Apps:
     """Applications by their settings, kept between tests: to make and connect one takes 50 ms."""
 
@@ -79,18 +95,29 @@ class Apps:
         self._environment = environment
         self._idle: list[tuple[dict[str, str], Flask]] = []
         self._pools: dict[str, pool.Pool] = {}
+        # What the applications held that tests have used since the last `check`.
+        self._used: dict[Flask, dict[str, Any]] = {}
 
-    def take(self, changes: dict[str, str], fresh: bool) -> Flask:
+    def take(self, changes: dict[str, str]) -> Flask:
         """Return an application that no test uses, which logs to the current standard error."""
         for position, (with_changes, app) in enumerate(self._idle):
-            if with_changes == changes and not fresh:
+            if with_changes == changes:
                 del self._idle[position]
                 logs.configure(app.extensions[EXTENSION].settings, edge.log_context)
-                return app
-        app = new_app({**self._environment, **changes})
-        if not fresh:
+                break
+        else:
+            app = self.make(changes)
             self._share_connections(app.extensions[EXTENSION])
+        self.use(app)
         return app
+
+    def make(self, changes: dict[str, str]) -> Flask:
+        """Return a new application."""
+        return new_app({**self._environment, **changes})
+
+    def use(self, app: Flask) -> None:
+        """Have `check` look at an application."""
+        self._used.setdefault(app, _held(app))
 
     def give_back(self, changes: dict[str, str], app: Flask) -> None:
         self._idle.append((changes, app))
@@ -98,6 +125,20 @@ class Apps:
             del self._idle[0]
         while len(self._pools) > self.POOLS:
             self._pools.pop(next(iter(self._pools))).close()
+
+    def check(self) -> None:
+        """Fail, and keep no application that was changed, unless all hold what they held before the test."""
+        used, self._used, changed = self._used, {}, set()
+        for app, before in used.items():
+            now = _held(app)
+            names = {name for name, value in before.items() if name not in now or now[name] != value}
+            if names:
+                changed |= names
+                self._idle = [each for each in self._idle if each[1] is not app]
+        assert not changed, (
+            f"this test leaves {', '.join(sorted(changed))} of an application changed for later tests:"
+            " take a new one by make_app(fresh=True)"
+        )
 
     def close(self) -> None:
         for _, app in self._idle:

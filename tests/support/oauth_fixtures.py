@@ -68,16 +68,17 @@ def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any) -> S
 
 
 @pytest.fixture
-def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
+def make_service(make_app: Callable, fakes: Fakes) -> Iterator[Callable[..., Service]]:
     """Make a service with other settings and an empty cache of providers. None unsets a setting."""
+    with pytest.MonkeyPatch.context() as patch:
 
-    def make(**changes: str | None) -> Service:
-        settings = fakes.settings() | ALLOW_LIST | changes
-        app = make_app(**{name: value for name, value in settings.items() if value is not None})
-        parts = app.extensions[EXTENSION]
-        chosen = parts.settings.providers.items()
-        new = {name: Provider(name, provider, parts.settings.base_url) for name, provider in chosen}
-        app.extensions[EXTENSION] = replace(parts, providers=new)
-        return Service(app, changes.get("AUTH_BASE_URL") or SITE)
+        def make(**changes: str | None) -> Service:
+            settings = fakes.settings() | ALLOW_LIST | changes
+            app = make_app(**{name: value for name, value in settings.items() if value is not None})
+            parts = app.extensions[EXTENSION]
+            chosen = parts.settings.providers.items()
+            new = {name: Provider(name, provider, parts.settings.base_url) for name, provider in chosen}
+            patch.setitem(app.extensions, EXTENSION, replace(parts, providers=new))
+            return Service(app, changes.get("AUTH_BASE_URL") or SITE)
 
-    return make
+        yield make

@@ -202,7 +202,7 @@ class TestCommands:
 
 
 def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app):
-    app = make_app()
+    app = make_app(fresh=True)
     parts = app.extensions[EXTENSION]
     keyless = dataclasses.replace(parts.settings, service_role_key=("",))
     app.extensions[EXTENSION] = dataclasses.replace(parts, settings=keyless)

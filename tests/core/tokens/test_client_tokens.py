@@ -165,7 +165,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
     def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):
-        parts = make_app(**settings).extensions["latchkey"]
+        parts = make_app(fresh=True, **settings).extensions["latchkey"]
         token = issue(parts)
         assert parts.client_tokens.verify(token) == parts.client_tokens.verify(token)
         if settings:
