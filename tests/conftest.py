@@ -46,7 +46,7 @@ from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
 from auth.web.context import EXTENSION
 from sql import schema
-from tests.support import checked_rows, oldest_release
+from tests.support import catalog, checked_rows, oldest_release
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
@@ -173,9 +173,11 @@ def database_url(state_dir: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def all_rows(database_url: str, state_dir: Path) -> Iterator[Rows]:
     (key,) = derive([(state_dir / "secret_key").read_text().strip()], SEALING)
-    rows = Rows(database_url, key_id(key))
+    rows, schema_before = Rows(database_url, key_id(key)), set(catalog.lines(database_url))
     yield rows
     rows.close()
+    changed = set(catalog.lines(database_url)) ^ schema_before
+    assert not changed, "a test of this worker leaves these changed: " + "; ".join(sorted(changed))
 
 
 @pytest.fixture
