@@ -62,6 +62,23 @@ from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, register
 from tests.support.wings import EVERY_WING
 
+# Of the tests' Postgres. Nothing outlives the run, and nothing happens at a moment of its own: `Rows.empty` vacuums.
+OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "1h",
+    "autovacuum": "off",
+    "bgwriter_lru_maxpages": "0",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    # A connection runs most statements less than the five times after which Postgres keeps a plan.
+    "plan_cache_mode": "force_generic_plan",
+}
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_once() -> Iterator[None]:
@@ -159,11 +176,7 @@ def database_url(state_dir: Path) -> Iterator[str]:
         schema.apply(url)
         yield url
         return
-    # Vacuums every five seconds instead of a minute: each test leaves dead rows, which all others would scan.
-    options = {"fsync": "off", "max_connections": "200", "autovacuum_naptime": "5s"}
-    # A connection runs most statements less than the five times after which Postgres keeps a plan.
-    options["plan_cache_mode"] = "force_generic_plan"
-    postgres = EmbeddedPostgres(state_dir, options)
+    postgres = EmbeddedPostgres(state_dir, OPTIONS)
     url = postgres.start()
     schema.apply(url, requests_url=of_requests(url))
     yield url

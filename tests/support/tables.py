@@ -13,8 +13,8 @@ from psycopg2.extras import NamedTupleCursor
 from sql.pool import Connection
 from tests.support.processes import wait_until
 
-# Statements that wait for a lock which a test or a service holds. Autovacuum, which works beside the tests, also
-# makes statements wait for a moment.
+# Statements that wait for a lock which a test or a service holds. Autovacuum, which the Postgres of TEST_DATABASE_URL
+# may run beside the tests, also makes statements wait for a moment.
 _WAITING = """
   FROM pg_stat_activity AS waiting
  WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -28,6 +28,14 @@ SELECT u.email, copy.object
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE copy.object IS DISTINCT FROM user_object(u)::text
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
+"""
+
+# After so many tests, space of the rows that they deleted is freed.
+_TESTS_BETWEEN_VACUUMS = 40
+_GROWN = """
+SELECT string_agg(format('%%I', relname), ', ') AS tables
+  FROM pg_class
+ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 16384
 """
 
 
@@ -58,6 +66,7 @@ class Rows:
         # OpenID keys that are sealed with this one stay.
         self._kept_key_id = kept_key_id
         self._can_empty = False
+        self._times_emptied = 0
         # The names of prepared statements.
         self._names: dict[str, str] = {}
         # Its rows have the types that the service gets.
@@ -172,11 +181,17 @@ class Rows:
         return self.all(self._prepared(f"WITH deleted AS (DELETE FROM key_fingerprints) {_STALE_OBJECTS}"))
 
     def empty(self) -> None:
-        """Delete all rows but the OpenID keys of the suite, which running services remember."""
+        """Delete all rows but the OpenID keys of the suite, which running services remember; after every 40th time,
+        vacuum. Autovacuum would at any moment, and have Postgres choose other plans from then on.
+        """
         if not self._can_empty:
             # DELETE, because TRUNCATE takes milliseconds for each table; in a function, which caches the
-            # plans; users first, whose triggers have no copies to renew then.
-            deletions = " ".join(f"DELETE FROM {table};" for table in self._tables if table != "openid_keys")
+            # plans; users first, whose triggers have no copies to renew then. A table without a page has no row.
+            deletions = " ".join(
+                f"IF pg_relation_size('{table}'::regclass) > 0 THEN DELETE FROM {table}; END IF;"
+                for table in self._tables
+                if table != "openid_keys"
+            )
             deletions += (
                 f" DELETE FROM openid_keys WHERE substr(sealed, 1, 4) <> '\\x{self._kept_key_id.hex()}';"
             )
@@ -185,6 +200,9 @@ class Rows:
             )
             self._can_empty = True
         self.run("SELECT pg_temp.empty()")
+        self._times_emptied += 1
+        if self._times_emptied % _TESTS_BETWEEN_VACUUMS == 0 and (grown := self.value(_GROWN)):
+            self.run(f"VACUUM (SKIP_DATABASE_STATS) {grown}")
 
     def truncate(self) -> None:
         """Delete all rows with their space, which scans of later tests would read, after a test of many rows."""
