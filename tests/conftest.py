@@ -6,6 +6,7 @@ email address and the password `PASSWORD`, and is signed in by tests only.
 
 import gc
 import os
+import re
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ from auth.delivery import rendering
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
 from auth.web.context import EXTENSION
-from sql import schema
+from sql import pool, schema
 from tests.support import catalog, checked_rows, oldest_release
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
@@ -157,6 +158,17 @@ def _patient_pool() -> Iterator[None]:
         for module, name, value in PATIENCE:
             patch.setattr(module, name, value)
         yield
+
+
+@pytest.fixture
+def lock_timeout(monkeypatch) -> Callable[[str], None]:
+    """Set how long connections that are opened from now on wait for a lock that the test holds until they give up."""
+
+    def set_timeout(time: str) -> None:
+        changed = re.sub(r"(?<=lock_timeout = )'\w+'", f"'{time}'", pool._TIMEOUTS)
+        monkeypatch.setattr(pool, "_TIMEOUTS", changed)
+
+    return set_timeout
 
 
 @pytest.fixture(scope="session", autouse=True)

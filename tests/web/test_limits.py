@@ -533,10 +533,13 @@ def test_other_storage_counts_requests_and_the_database_failed_passwords(
         assert stored == ([3] if storage == "redis" else [])
 
 
-def test_application_after_a_reload_counts_and_fails_by_its_own_storage(storing, database, database_url):
+def test_application_after_a_reload_counts_and_fails_by_its_own_storage(
+    storing, database, database_url, lock_timeout
+):
     def log_in(client):
         return ask(client, "POST", "/login-admin")
 
+    lock_timeout("300ms")
     assert limits(log_in(storing("postgresql"))) == (2, 1)
     answer = log_in(storing(f"redis://127.0.0.1:{free_port()}/0"))
     assert (answer.status_code, limits(answer)) == (400, None)

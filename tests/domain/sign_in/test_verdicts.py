@@ -11,11 +11,12 @@ from tests.support.server import at_once
 from tests.support.services import HOME, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD
 
+LIMITED = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "10000 per minute"}
+
 
 @pytest.fixture
 def limited(make_app):
-    app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="10000 per minute")
-    return app.test_client()
+    return make_app(**LIMITED).test_client()
 
 
 def log_in(client, email, password):
@@ -58,7 +59,11 @@ class TestWhatIsNotRecorded:
             "SELECT FROM users FOR UPDATE",
         ],
     )
-    def test_lock_refuses_right_and_wrong_alike_and_locks_nobody_out(self, limited, alice, database, lock):
+    def test_lock_refuses_right_and_wrong_alike_and_locks_nobody_out(
+        self, make_app, lock_timeout, alice, database, lock
+    ):
+        lock_timeout("300ms")
+        limited = make_app(fresh=True, **LIMITED).test_client()
         with holding(database, lock):
             answers = at_once(12, lambda _: log_in(limited, alice.email, PASSWORD).status_code)
             assert set(answers) == {503}

@@ -227,7 +227,8 @@ def test_setting_mends_it(play, check, remedy, fault, mended):
 
 class TestDatabase:
     @plays("As {} or a superuser, run in psql: {}")
-    def test_session_that_holds_a_lock(self, play, database, database_url):
+    def test_session_that_holds_a_lock(self, play, database, database_url, lock_timeout):
+        lock_timeout("3s")
         with closing(psycopg2.connect(database_url)) as holder:
             holder.cursor().execute("LOCK TABLE users")
             remedy = play.fails("locks", "As {} or a superuser, run in psql: {}")
