@@ -49,7 +49,9 @@ def _locks(context: Context) -> Failure | None:
         wait([touched], _LOCK_SECONDS)
         # Postgres shows what sessions of other roles do only to superusers and members, as the owner is.
         with closing(Database(context.settings.find_owner(), size=1, prepare=False, last=context.last)) as db:
-            blockers = queries.list_blockers(db)
+            # On a busy machine the statement begins to wait late.
+            while not (blockers := queries.list_blockers(db)) and not touched.done():
+                wait([touched], _LOCK_SECONDS)
         if not blockers:
             with suppress(ReadOnlySqlTransaction):  # which another check reports
                 touched.result()

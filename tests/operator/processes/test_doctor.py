@@ -622,6 +622,11 @@ class TestDelivery:
 
 
 class TestLocks:
+    @pytest.fixture(autouse=True)
+    def _brief_waits(self, lock_timeout):
+        """The checks that wait for the lock need not wait until the deadline of all checks."""
+        lock_timeout("3s")
+
     @pytest.mark.parametrize("statement", ["LOCK TABLE users", "LOCK TABLE sessions IN SHARE MODE"])
     def test_session_that_blocks_all_is_named_with_the_statement_that_ends_it(
         self, healthy, database_url, database, statement
@@ -648,7 +653,11 @@ class TestLocks:
             database.run(found.setting.partition(": ")[2])
         assert {result.status for result in examine(healthy)} == {"ok", "skipped", *NOTED.values()}
 
-    def test_session_at_the_head_of_the_queue_is_named(self, look, database_url, database):
+    @pytest.mark.parametrize("first_look", [0.7, 0.01])
+    def test_session_at_the_head_of_the_queue_is_named_however_late_the_wait_begins(
+        self, look, database_url, database, monkeypatch, first_look
+    ):
+        monkeypatch.setattr(database_checks, "_LOCK_SECONDS", first_look)
         with (
             ThreadPoolExecutor(1) as thread,  # ends last: its statement waits while the holder is open
             closing(psycopg2.connect(database_url, application_name="migration")) as waiter,
@@ -674,8 +683,9 @@ class TestOverload:
 
         return load
 
-    def test_time_out_on_an_overloaded_machine_accuses_nobody(self, look, healthy, load):
+    def test_time_out_on_an_overloaded_machine_accuses_nobody(self, look, healthy, load, monkeypatch):
         load(2.5)
+        monkeypatch.setattr(examination, "SECONDS", 4.0)
         with BadMailServer("GREETING", "hang") as silent:
             address = f"127.0.0.1:{silent.port}"
             hung: dict[str, Any] = {"database_url": f"postgresql://{address}/d"}
