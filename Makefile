@@ -7,7 +7,8 @@ ARGS ?=
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
 	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
-	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
+	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process;'
+	@echo '              TEST_SHUFFLE=7 runs them in another order, the same for each number'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'

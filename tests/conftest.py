@@ -24,6 +24,7 @@ gc.disable()
 pytest_plugins = [
     "tests.support.services",
     "tests.support.log_watch",
+    "tests.support.order",
     "latchkey_auth.pytest_plugin",
 ]
 # Before they are imported, so that their assertions are rewritten like those of the tests.
@@ -138,11 +139,6 @@ def pytest_make_collect_report(
         first = number * len(report.result) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         report.result = report.result[first:] + report.result[:first]
     return report
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Restore one order, in which the workers must agree: the story first."""
-    items.sort(key=lambda item: (item.path.name != "test_story.py", item.path))
 
 
 def pytest_collection_finish() -> None:

@@ -1,0 +1,78 @@
+"""The order of the tests, in which xdist's workers must agree. TEST_SHUFFLE=SEED in the environment shuffles them."""
+
+import os
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+# Of a new checkout, first.
+STORY = "tests/test_story.py"
+# The files that take longest, longest first, so that no worker has one of them left when the others are done.
+SLOW = (
+    "attack_model/test_attack_model.py",
+    "testkit/test_kit_of_the_wheel.py",
+    "processes/test_doctor.py",
+    "tests/test_guide.py",
+    "tests/test_wings.py",
+    "sql/test_schema.py",
+    "processes/test_make_venv.py",
+    "web/test_proofs_of_acts.py",
+    "examples/test_examples.py",
+    "web/test_access_matrix.py",
+    "processes/test_doctor_without_service.py",
+    "processes/test_remedies.py",
+    "delivery/test_message_quota.py",
+    "delivery/test_notices.py",
+    "web/test_limits.py",
+    "processes/test_restores.py",
+    "processes/test_first_start.py",
+    "examples/test_second_terminal.py",
+    "sign_in/test_factor_codes.py",
+    "tests/test_evening.py",
+    "testkit/test_kit.py",
+    "commands/test_keys.py",
+    "delivery/test_mail_templates.py",
+    "hooks/test_access_token_hook.py",
+    "providers/test_oauth_faults.py",
+    "openid/test_lost_access.py",
+    "web/test_dialect.py",
+    "console/test_applications.py",
+    "tokens/test_lost_responses.py",
+    "pages/test_failures.py",
+    "processes/test_own_postgres.py",
+    "openid/test_documents.py",
+    "deploy/test_reverse_proxies.py",
+    "api/test_docs.py",
+    "tests/test_homes.py",
+    "delivery/test_events.py",
+    "delivery/test_janitor.py",
+    "console/test_messages.py",
+    "account/test_factor_takeover.py",
+    "sign_in/test_verdicts.py",
+)
+_PLACES = {name: place for place, name in enumerate((STORY, *SLOW))}
+
+
+def pytest_report_header() -> str | None:
+    seed = os.environ.get("TEST_SHUFFLE")
+    return f"shuffled: the same order again by TEST_SHUFFLE={seed}" if seed else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place(item.path))
+    if seed := os.environ.get("TEST_SHUFFLE"):
+        items[:] = shuffled(items, seed)
+
+
+def shuffled(items: list[Any], seed: str) -> list[Any]:
+    """Return the files in another order, and the tests of each in another order."""
+    random = Random(seed)
+    files = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+    return [test for file in random.sample(files, len(files)) for test in random.sample(file, len(file))]
+
+
+def _place(path: Path) -> tuple[int, Path]:
+    return _PLACES.get("/".join(path.parts[-2:]), len(_PLACES)), path
