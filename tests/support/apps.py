@@ -69,8 +69,11 @@ def new_app(environment: dict[str, str]) -> Any:
     return app
 
 
-# Parts that learn from the database and from probes.
-_LEARNING = {"health", "openid_keys"}
+# What learns from the database, and what counts.
+_CHANGING = {
+    *("health", "openid_keys"),
+    *("passwords.queue_length", "passwords.refusals", "leaked_passwords.failures"),
+}
 
 
 def _held(app: Flask) -> dict[str, Any]:
@@ -79,10 +82,10 @@ def _held(app: Flask) -> dict[str, Any]:
     """
     parts = app.extensions[EXTENSION]
     held = {"parts": parts, **{f"config {name}": value for name, value in app.config.items()}}
-    for name in vars(parts).keys() - _LEARNING:
+    for name in vars(parts).keys() - _CHANGING:
         for key, value in getattr(getattr(parts, name), "__dict__", {}).items():
             held[f"{name}.{key}"] = set(value) if isinstance(value, dict) else value
-    return held
+    return {name: value for name, value in held.items() if name not in _CHANGING}
 
 
 class Apps:
