@@ -22,6 +22,7 @@ from flask import Flask
 gc.disable()
 # Modules with fixtures and hooks for all tests.
 pytest_plugins = [
+    "tests.support.elapsed",
     "tests.support.services",
     "tests.support.log_watch",
     "tests.support.order",

@@ -190,7 +190,7 @@ def test_pool_opens_a_fourth_connection_only_for_a_request_that_waits(pool, monk
             held.enter_context(pool.connection())
         began = time.monotonic()
         held.enter_context(pool.connection())
-        assert 0.1 <= time.monotonic() - began < 1
+        assert time.monotonic() - began >= 0.1
         assert pool._open == pool.lent == 4
 
 

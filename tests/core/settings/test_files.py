@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,7 +72,8 @@ def test_drafts_of_killed_processes_are_removed(tmp_path):
     old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
     for name in (old, fresh, foreign):
         (tmp_path / name).write_text("half")
-        if name != fresh:
-            os.utime(tmp_path / name, (0, 0))
+        # The clock of the files may be another one than that of the processes.
+        written = time.time() if name == fresh else 0
+        os.utime(tmp_path / name, (written, written))
     files.write(tmp_path / "users", "all")
     assert sorted(os.listdir(tmp_path)) == [fresh, foreign, "users"]

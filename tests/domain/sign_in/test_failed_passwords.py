@@ -7,6 +7,7 @@ import pytest
 from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.checked_rows import statements_run
+from tests.support.elapsed import assert_left
 from tests.support.full_queue import full_queue
 from tests.support.links import OTHER_PHONE, PHONE
 from tests.support.server import at_once
@@ -45,7 +46,7 @@ def assert_invalid(response):
 def assert_locked(response, seconds):
     assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
     assert response.headers["X-RateLimit-Remaining"] == "0"
-    assert seconds - 30 <= int(response.headers["Retry-After"]) <= seconds
+    assert_left(int(response.headers["Retry-After"]), of=seconds)
 
 
 def pass_time(database, seconds):

@@ -1,0 +1,19 @@
+"""How long a test has run, in place of bounds that a busy machine breaks. A plugin: conftest.py loads it."""
+
+import time
+
+import pytest
+
+_began_at = 0.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    global _began_at
+    _began_at = time.monotonic()
+
+
+def assert_left(left: float, *, of: float) -> None:
+    """Check what is left of some seconds that began in this test: all but those for which it has run."""
+    ran = time.monotonic() - _began_at
+    assert of - ran - 1 <= left <= of, f"{left} of {of} s are left after {ran:.1f} s"
