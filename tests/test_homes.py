@@ -9,7 +9,7 @@ from sql import schema
 from tests.domain.sign_in import test_enumeration
 from tests.support.contract import resolved
 from tests.test_contract import OPERATIONS
-from tests.test_structure import ROOT, SOURCES, STATEMENTS, calls, imports, nodes
+from tests.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
 from tests.web import test_proofs_of_acts
 
 
@@ -45,21 +45,6 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
     assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
 
 
-def test_the_edge_looks_up_what_a_view_says_and_only_grants_answer_by_another_view():
-    homes = {
-        source
-        for source in SOURCES
-        for node in nodes(source)
-        if isinstance(node, ast.Assign) and "g.route" in {ast.unparse(target) for target in node.targets}
-    }
-    assert homes == {"auth/web/edge.py", "auth/web/request_context.py"}
-    assert with_call("answered_by") == {
-        "auth/api/token.py",
-        "auth/social/id_token_grant.py",
-        "auth/openid/api/openid.py",
-    }
-
-
 def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_queue():
     naming = re.compile(r"\b(let_go|_leave)\b")
     homes = {source for source in SOURCES if naming.search(read(source))}
@@ -70,32 +55,6 @@ def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_q
 
 def read(source: str) -> str:
     return SOURCES[source].read_text()
-
-
-def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provider_verified():
-    of_operators = {"auth/domain/admin/messages.py", "auth/api/admin.py", "auth/sso/administering.py"}
-    assert with_call("lock_user_by_email") - of_operators == {"auth/domain/sign_in/external_identities.py"}
-    (asked,) = re.findall("by_email = (.+)", read("auth/domain/sign_in/external_identities.py"))
-    assert asked == "user is None and identity.is_proved"
-
-
-def test_one_function_decides_which_email_of_a_provider_is_verified_and_proved():
-    made = [(source, call) for source in SOURCES for call in calls(source, "ExternalIdentity")]
-    assert [source for source, _call in made] == ["auth/core/providers/client.py"]
-    reading = re.compile(r"\.(email_verified|is_trusted|_is_trusted|gives_verified_only)\b")
-    assert {source for source in SOURCES if reading.search(read(source))} == {"auth/core/providers/client.py"}
-
-
-def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
-    assert with_call("spend_one_time_token") == {"auth/domain/links/spending.py"}
-    assert with_call("by_link") == {"auth/api/verify.py"}
-    views = {
-        node.name: ast.unparse(node)
-        for node in nodes("auth/api/verify.py")
-        if isinstance(node, ast.FunctionDef) and "_spend_and_redirect(" in ast.unparse(node)
-    }
-    assert views.keys() == {"_spend_and_redirect", "verify", "verify_link"}
-    assert "'programs' and _is_program()" in views["verify_link"]
 
 
 # Public operations that take an address and answer by whether its user has a password, which counts and hashes
@@ -152,40 +111,6 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
         )
     }
     assert missing == CHANGING_NO_WAY.keys()
-
-
-# What the name, the language and the picture of a person are taken from, and what searches for them.
-SHOWING = {
-    "describe_users": "the console's list",
-    "use_browser_session": "the name on the pages",
-    "visit_gate": "Remote-Name, which tools only show",
-    "words_of": "the console's search",
-    "may_have": "the console's search",
-    "write_message": "the language of a message",
-}
-READING = {
-    "auth/domain/account/changes.py": "writes what the user sends",
-    "auth/domain/admin/users.py": "writes what the administrator sends, and compares it",
-    "auth/hooks/command.py": "the event of a hook",
-    "auth/console/user_page.py": "shows it",
-    "auth/openid/claims.py": "the claims of the scope profile",
-    "auth/pages/profile.py": "the name that the user may change",
-    "auth/core/tokens/access_tokens.py": "the claim of this name",
-    "auth/transfer/products.py": "the metadata of another product",
-}
-
-
-def test_nothing_that_decides_reads_what_users_write_about_themselves():
-    assert with_sql(r"user_metadata\s*(->|#>|\?|@>)") == SHOWING.keys()
-    reading = {
-        source
-        for source in SOURCES
-        for node in nodes(source)
-        if ast.unparse(node).endswith(("['user_metadata']", ".user_metadata", ".get('user_metadata')"))
-        and isinstance(node, ast.Subscript | ast.Attribute | ast.Call)
-        and not isinstance(getattr(node, "ctx", None), ast.Store)
-    }
-    assert reading == READING.keys()
 
 
 # Who opens connections, and to what. The first two check each address that they connect to.
@@ -291,171 +216,3 @@ def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
     }
     # A use of a JWT is no change, and the files of keys are no rows.
     assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/core/keys/rotation.py", "db")}
-
-
-# Where rows decide whether an address is proved. What else names the columns writes them, or hands them to a client.
-PROVED = {"is_proved": "the home"}
-_PROVED = r"(?:email|phone)_proved\b"
-
-
-def test_whether_an_address_is_proved_is_decided_by_one_function():
-    decides = rf"\b(?:AND|OR|NOT|WHERE|WHEN|THEN|ON)\s+\(?(?:\w+\.)?{_PROVED}(?!\s*=)|{_PROVED}\s+(?:OR|IS)\b"
-    writing = {
-        "set_confirmed_at": "null takes the proof back",
-        "remove_ways_to_sign_in": "the proof goes with the address",
-    }
-    found = {
-        name
-        for name, body in sql_bodies()
-        if re.search(decides, re.sub(rf"{_PROVED} = (?:\w+\.)?{_PROVED} AND", "", body))
-    }
-    assert found == PROVED.keys()
-    assert with_sql(rf"{_PROVED} = (?:\w+\.)?{_PROVED} AND") == writing.keys()
-
-
-# What compares the time of the last refresh for another reason than whether the session has expired.
-COMPARING_REFRESHES = {
-    "session_expired": "the home",
-    "refreshed": "the reuse interval",
-    "refresh_act": "whether this request has moved it",
-    "use_browser_session": "writes once in five minutes",
-    "is_stale_at_gate": "writes once in an hour",
-    "active_users": "a figure",
-    "count_needs_of_secret": "the secret key of a refresh token",
-    "count_sessions_of_old_keys": "the secret key of a refresh token",
-}
-
-
-def test_whether_a_session_has_expired_is_decided_by_one_function():
-    compares = r"\brefreshed_at\s*(?:<|>|=(?=\s*now\(\)\s*THEN))"
-    assert with_sql(compares) == COMPARING_REFRESHES.keys()
-    # The last one shows the time.
-    assert with_sql(r"make_interval\(secs => (?::session_)?timebox\)") == {
-        "session_expired",
-        "timeline_of_sessions",
-    }
-
-
-# Who else reads whether a session was ended: a session that has run out may be ended too, and is removed and listed
-# with its reason. What gives something asks `end_of`.
-READING_ENDS = {
-    "end_of": "the home",
-    **dict.fromkeys(("end_access", "end_all_access", "end_any_session", "end_lost_access"), "ends it"),
-    **dict.fromkeys(("revoke_client_session", "open_client_session", "has_lost_access"), "ends it"),
-    "end_before_deletion": "ends it",
-    "has_access": "finds the users of whom something is left to end",
-    "write_logout": "tells applications",
-    "select_any_session": "shows what an administrator may end",
-    "timeline_of_sessions": "tells an expired session from an ended one",
-    "delete_expired_sessions": "others are kept by the time of their end",
-}
-
-
-def test_whether_a_session_gives_something_is_not_decided_by_its_end_alone():
-    assert with_sql(r"\bended_at IS (NOT )?NULL\b") == READING_ENDS.keys()
-
-
-def test_the_window_of_refreshes_is_counted_by_one_function():
-    assert with_sql(r"WHEN (?:\w+\.)?(?:counted_)?until > now\(\)") == {"refresh_window"}
-
-
-# Who makes an address of a user who exists another one, or none.
-CHANGING_ADDRESSES = {
-    "set_address": "the home, for addresses that are proved or that an administrator vouches for",
-    "prove_address": "removes what the first proof does not keep",
-    "remove_ways_to_sign_in": "removes an address",
-    "convert_by_identity": "the verified email of the provider of an anonymous user",
-}
-
-
-def test_an_address_changes_in_one_function():
-    assert with_sql(r"\bUPDATE users\b[^;]*?[ ,](?:email|phone) = (?!:)") == CHANGING_ADDRESSES.keys()
-
-
-# What removes a way to sign in, and who asks then whether one remains, or why not.
-REMOVING_WAYS = {
-    "auth/domain/account/passkeys.py:_remove": "asks, but for the service role key and commands",
-    "auth/domain/account/removal.py:take_away": "asks",
-    "auth/domain/admin/users.py:_update": "asks, at the end of what `_remove` began",
-    "auth/domain/links/undo.py:_take_back": "asks, or gives an address back",
-}
-
-
-def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_it():
-    # The users of a customer's provider keep their address.
-    of_customers = {"adopt_user", "remove_users_of_provider"}
-    removing = with_sql(r"\bDELETE FROM identities\b") - of_customers
-    assert removing == {"remove_ways_to_sign_in", "prove_address"}
-    assert with_sql(r"\bcan_sign_in\(") == {"can_sign_in", "select_can_sign_in"}
-    assert with_call("select_can_sign_in") == {"auth/domain/account/removal.py"}
-    functions = {
-        f"{source}:{node.name}": [
-            ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)
-        ]
-        for source in SOURCES
-        for node in nodes(source)
-        if isinstance(node, ast.FunctionDef)
-    }
-    asking = {
-        name
-        for name, called in functions.items()
-        if {"removal.check_remaining", "check_remaining"} & {*called}
-    }
-    removals = {"queries.remove_ways_to_sign_in", "queries.remove_passkey"}
-    removing = {name for name, called in functions.items() if removals & {*called}}
-    assert asking == REMOVING_WAYS.keys()
-    # The first goes on in `_update`; the second takes an address from a user who never proved it.
-    assert removing - asking == {"auth/domain/admin/users.py:_remove", "auth/domain/links/undo.py:_give_back"}
-
-
-# Who deletes users, and whether an administrator remains.
-DELETING = {
-    "delete_user": "the caller who is not the last one, or whom an administrator or the service role key chose",
-    "delete_unused_sign_up": "asks",
-    "decline_signup": "asks",
-    "delete_unproved_user": "a command, which makes an administrator",
-    "delete_anonymous_users": "those without the role",
-    "delete_unused_users": "those without the role",
-}
-
-
-def test_whether_an_administrator_remains_is_decided_by_one_function():
-    assert with_sql(r"\bDELETE FROM users\b") == DELETING.keys()
-    assert with_sql(r"\bis_last_administrator\(") == {
-        "is_last_administrator",
-        "select_is_last_administrator",
-        *(name for name, reason in DELETING.items() if reason == "asks"),
-    }
-    assert with_call("select_is_last_administrator") == {"auth/domain/account/changes.py"}
-
-
-# The verbs of the glossary in docs/architecture.md, and the words that names of functions do not use for them.
-SECOND_WORDS = {
-    "redirect": "see_other|go_on|arrive|forward|send_to|to_own|to_provider",
-    "notify": "tell|inform|alert",
-    "record": "audit|store_act|log_act",
-    "refuse": "reject|forbid|disallow",
-}
-
-
-def test_names_of_functions_have_one_verb_for_each_thing():
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    assert SECOND_WORDS.keys() <= set(re.findall(r"^\| (\w+) \| [^|]+ \| `", page, re.MULTILINE))
-    second = re.compile(rf"_?({'|'.join(SECOND_WORDS.values())})(_|$)")
-    named = [
-        (source, node.name)
-        for source in SOURCES
-        for node in nodes(source)
-        if isinstance(node, ast.FunctionDef) and second.match(node.name)
-    ]
-    assert named == []
-
-
-def test_browsers_are_redirected_by_one_function():
-    homes = {
-        (source, node.name)
-        for source in SOURCES
-        for node in nodes(source)
-        if isinstance(node, ast.FunctionDef) and "{'Location': " in ast.unparse(node)
-    }
-    assert homes == {("auth/domain/sessions/token_response.py", "redirect")}

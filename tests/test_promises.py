@@ -1,6 +1,5 @@
 """The numbers that documents promise are those of the code, and each stands there once."""
 
-import ast
 import re
 from typing import Any
 
@@ -9,8 +8,7 @@ import pytest
 from auth.core import promises
 from auth.core.promises import DAY, HOUR, MINUTE
 from tests.support.contract import OPENAPI
-from tests.test_homes import sql_bodies, with_sql
-from tests.test_structure import SOURCES, nodes
+from tests.test_homes import sql_bodies
 
 DOCS = OPENAPI.parent / "docs"
 WORDS = {"an": 1, "a": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "nine": 9, "ten": 10, "twenty": 20}
@@ -115,117 +113,9 @@ def test_number_of_a_document_is_that_of_the_code(document: str, words: str, num
     assert (bool(found), number) == (True, int(number))
 
 
-# Numbers in SQL that no constant hands over, and why.
-IN_SQL = {
-    "fresh_age": "the same as `PROOF_AGE`, see below; nodes of 0.3.0 call what calls it",
-    "recent_age": "the same as `UNDO_LIFETIME`, see below; nodes of 0.3.0 call what calls it",
-    "refusal_of_act": "nodes of 0.3.0 call it: a passkey counts for five minutes at least",
-    "is_known_network": "all counts of failures call it; above",
-    "record_mail_proof": "nodes of 0.3.0 call it; above",
-    "is_good_link": "nodes of 0.3.0 call it; above",
-    "write_logout": "a trigger; above",
-    "write_message": "the pauses of notices; above",
-    "join_notice": "how many changes a notice lists",
-    "count_message": "a tenth and three quarters of a total, and /48",
-    "page_of_users": "an estimate for the planner",
-    "split_words": "estimates of a search",
-    "found_in_sample": "how many are asked, of a table of which size",
-    "total_of_users": "how many of a thousand are many",
-    "use_browser_session": "how often a session is written",
-    "is_stale_at_gate": "how often a session is written",
-    "select_trusted_before": "the hour after the first factor",
-    "delete_unallowed_clients": "Postgres looks it up by an index if it knows the number; above",
-    "delete_surplus_clients": "above",
-    "select_bulk_act": "as long as it is kept",
-    "delete_old_bulk_acts": "acts on many users",
-    "delete_expired_id_tokens": "the age at which they are refused anyway",
-    "delete_unused_users": "a version of the schema",
-    "delete_old_entries": "the least retention, whatever a caller wants; above",
-    "select_last_message": "what the page of an address calls stuck",
-    **dict.fromkeys(("count_hours", "active_users", "list_daily_counts", "list_failures"), "charts"),
-    **dict.fromkeys(("count_outcomes_of_a_day", "list_key_ages", "list_failing_webhooks"), "days"),
-    "select_health": "the last count of active users",
-    "take_minute_of_audit": "the minute of the entries, and the one after it",
-}
-# Lengths of texts, keys and types, versions of Postgres, and units.
-_PLAIN = {
-    *(
-        "export_snapshot",
-        "bound_search",
-        "count_needs_of_secret",
-        "list_sealed_factors",
-        "list_sealed_messages",
-    ),
-    *("list_sealed_removed_factors", "list_sealed_openid_keys", "list_sealed_webhooks", "removed_secret"),
-    "list_sealed_providers",
-    *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
-    *("statement_without_values", "write_to_disk", "visit_gate"),
-}
-
-
-def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
-    time = r"interval '\d+ (minute|hour|day|week|month|year)"
-    # No part of a name, a lock's number, nor 0 to 2.
-    number = r"(?<![\w.$:\[])(?!7239\d{6})([3-9]|\d{2,})\b(?!\])"
-    found = {
-        name
-        for name, body in sql_bodies()
-        if re.search(time, body) or re.search(number, re.sub("'[^']*'", "", body))
-    }
-    assert found == IN_SQL.keys() | _PLAIN
-
-
-# Times in Python that happen to be as long as a promised one.
-AS_LONG = {
-    "auth/delivery/deliverer.py": "how often it cleans up, and how long a target is called slow",
-    "auth/delivery/rendering.py": "the width of a picture",
-    "auth/core/files.py": "abandoned temporary files",
-    "auth/core/keys/rotation.py": "clocks that differ",
-    "auth/operator/processes/embedded_postgres.py": "its start",
-    "auth/web/html/brand.py": "what browsers cache",
-    "auth/web/html/problems.py": "a status",
-    "auth/core/providers/client.py": "the secret that Apple asks for",
-    "auth/core/providers/id_tokens.py": "the keys of providers",
-    "auth/delivery/senders/http_post.py": "a status",
-    "auth/delivery/senders/sender.py": "the length of a reason",
-    "auth/core/settings/__init__.py": "defaults and bounds of settings",
-    "auth/domain/sign_in/arrivals.py": "a cookie",
-    "auth/domain/sign_in/reauthentication.py": "the least on pages",
-    "auth/core/text/moments.py": "a unit",
-    "auth/api/well_known.py": "what clients cache",
-    "auth/web/dialect.py": "a status",
-    "auth/web/fields.py": "units",
-}
-
-
-def number_of(node: ast.AST) -> Any:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        left, right = number_of(node.left), number_of(node.right)
-        return left and right and left * right
-    return None
-
-
-def test_promised_times_and_names_stand_in_one_module():
-    promised = {name: value for name, value in vars(promises).items() if name.isupper()}
-    times = {value for value in promised.values() if isinstance(value, int) and value > MINUTE} - {DAY}
-    others = SOURCES.keys() - {"auth/core/promises.py"}
-    assert {s for s in others if times & {number_of(node) for node in nodes(s)}} == AS_LONG.keys()
-    again = {
-        f"{source}: {node.id}"
-        for source in others
-        for node in nodes(source)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in promised
-    }
-    assert again == set()
-
-
-def test_age_of_a_fresh_proof_is_one_number_in_sql_and_that_of_python(database):
-    assert with_sql(r"interval '15 minutes'") == {"fresh_age"}
+def test_age_of_a_fresh_proof_is_the_same_in_sql_and_in_python(database):
     assert database.value("SELECT extract(epoch FROM fresh_age())") == promises.PROOF_AGE
 
 
-def test_age_of_what_is_recent_is_one_number_in_sql_and_the_lifetime_of_the_links_of_notices(database):
-    assert with_sql(r"interval '7 days'") == {"recent_age"}
+def test_age_of_what_is_recent_is_the_lifetime_of_the_links_of_notices(database):
     assert database.value("SELECT extract(epoch FROM recent_age())") == promises.UNDO_LIFETIME

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import psycopg2
 import pytest
@@ -21,11 +21,10 @@ from auth.api import token
 from auth.core import settings
 from auth.core.promises import WRONG_CODES_A_DAY
 from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
-from auth.openid.api import openid
 from auth.web import limits
 from auth.web.context import EXTENSION
 from auth.web.counts import KINDS
-from auth.web.declarations import Refusal, SignIn, route_of
+from auth.web.declarations import route_of
 from auth.web.errors import ERRORS
 from sql import schema
 from tests.support.contract import OPENAPI
@@ -37,7 +36,6 @@ TOP = [ROOT / name for name in ("app.py", "wsgi.py", "gunicorn.conf.py")]
 SOURCES = {str(path.relative_to(ROOT)): path for path in [*TOP, *sorted((ROOT / "auth").rglob("*.py"))]}
 STATEMENTS = sql.load_statements()
 SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
-LONGEST_FILE = 320
 
 # Settings whose default is empty, generated or computed.
 WITHOUT_WRITTEN_DEFAULT = {
@@ -201,19 +199,6 @@ def grants_of(app) -> Mapping[str, Any]:
     return {**token.GRANTS, **app.extensions[EXTENSION].lists.grants}
 
 
-def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(whole_app):
-    said = [
-        route_of(view)
-        for view in (
-            *whole_app.view_functions.values(),
-            *grants_of(whole_app).values(),
-            *openid.GRANTS.values(),
-        )
-    ]
-    assert {route.refusal for route in said} == {*get_args(Refusal), None}
-    assert {route.sign_in for route in said} == {*get_args(SignIn), None}
-
-
 def test_no_limit_is_counted_by_user_alone():
     keys = {
         (source, ast.unparse(keyword.value))
@@ -300,77 +285,6 @@ def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statemen
         assert [row["state"] for row in cursor] == ["insufficient_aal"]
 
 
-def test_each_fact_that_decides_what_gives_a_token_has_one_home():
-    homes = {
-        r"\bbanned_until (>|<=) now\(\)": {"is_banned"},
-        # Lists tell an expired session from an ended one; the janitor deletes it a month later.
-        r"\bsession_expired\(s\b": {
-            "session_expired",
-            "end_of",
-            "timeline_of_sessions",
-            "delete_expired_sessions",
-        },
-        r"\bk\.expires_at (>|<=) now\(\)": {"end_of_key"},
-        r"\baal\)? < 'aal2'": {"lacks_step", "lacks_level"},
-        # The others refuse a code, a consent and a visit, look for what has yet to end, and explain.
-        r"\bmay_use\(": {
-            *("may_use", "client_state", "end_lost_access"),
-            *("select_oauth_code", "lock_oauth_request", "lock_device_request", "has_lost_access"),
-            *("is_admitted_at_gate", "list_gates_closed_to"),
-        },
-        # What makes a refresh token good. A refresh stores what `refreshed` returns.
-        r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal"},
-        r"\b(sent|token_counter|:counter) [<>]": {"refresh_refusal", "refreshed"},
-        r"\bSET [^;]*\bused_counter\b": {"refresh_session", "refresh_client_session"},
-        r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state"},
-    }
-    for fact, allowed in homes.items():
-        assert {name for name, body in bodies() if re.search(fact, body)} == allowed, fact
-
-
-def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
-    homes = {
-        r"\brecord_verdict\(": {
-            "record_verdict",
-            "record_password_verdict",
-            "record_factor_verdict",
-            "record_api_key_verdict",
-            "use_code",
-            "enter_user_code",
-        },
-        r"\bis_known_network\(": {"is_known_network", "limits_of"},
-        r"\bLIMIT 10\b": {"is_known_network"},
-        # The limit of three a day, a first proof, a new address and a removed factor.
-        r"\b(passed_at|mail_proved_at)\b": {
-            "is_new_sign_in",
-            "is_known_network",
-            "know_network",
-            "record_mail_proof",
-            "prove_address",
-            "forget_mail_proofs",
-            "remove_factors",
-        },
-    }
-    for fact, allowed in homes.items():
-        assert {name for name, body in bodies() if re.search(fact, body)} == allowed, fact
-
-
-def test_counts_are_written_by_one_function_from_their_columns_and_no_key_is_read():
-    of_counts = [(name, body) for name, body in bodies() if "failure_counts" in body]
-    # An operator's unlocking, and clean-up.
-    deleting = {"clear_failures", "delete_expired_failure_counts"}
-    homes = {
-        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"add_to_count"} | deleting,
-        r"\bkey\b": {"add_to_count", "select_password", "select_wait"} | deleting,
-        r"\bstring_to_array|split_part|starts_with|LIKE|COLLATE|~": set[str](),
-    }
-    for fact, allowed in homes.items():
-        assert {name for name, body in of_counts if re.search(fact, body)} == allowed, fact
-    for name in ("select_password", "select_wait"):
-        keys = re.findall(r"\bkey\b.*", STATEMENTS[name].text)
-        assert all(key.startswith("key = failure_key(l)") for key in keys), name
-
-
 def test_kinds_of_counts_are_named_in_one_file(database):
     (row,) = database.all("SELECT verdict_kinds() AS verdicts, message_kinds() AS messages")
     kinds = {*row.verdicts, *row.messages}
@@ -395,72 +309,6 @@ def test_kinds_of_counts_are_named_in_one_file(database):
     assert (counted | windows | set(KINDS) | set(WRONG_CODES_A_DAY)) - kinds == set()
 
 
-def test_statements_that_change_a_role_are_run_where_lost_access_ends():
-    """An invitation that is renewed has not been accepted, so there is no session."""
-    writing = {
-        name
-        for name, statement in STATEMENTS.items()
-        if re.search(r"\bUPDATE\b[^;]*\bSET\b[^;]*\b(role|app_metadata) = ", statement.text)
-    }
-    assert writing == {"update_any_user", "make_administrator", "renew_invitation"}
-    ends = {(source, call.lineno) for source in SOURCES for call in calls(source, "end_lost_access_of_user")}
-    for source in SOURCES:
-        for call in calls(source, "update_any_user", "make_administrator"):
-            around = [line - call.lineno for name, line in ends if name == source]
-            assert min(around) < 0 < max(around), source
-
-
-def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
-    """Those with the exp of a token, and those that refresh, exchange or introspect something else."""
-    refreshing = {
-        "begin_refresh",
-        "refresh_session",
-        "select_refresh_refusal",
-        "refresh_client_session",
-        "select_client_refresh_refusal",
-    }
-    using = {"use_api_key", "select_api_key", "use_browser_session", "select_summary", "select_oauth_code"}
-    using |= {"visit_gate"}
-    asking = {
-        name
-        for name, statement in STATEMENTS.items()
-        if re.search(r"\b((locked_)?caller|client|api_key)_state\(", statement.text)
-    }
-    with_exp = {
-        name
-        for name, statement in STATEMENTS.items()
-        if {"caller_expires_at", "expires_at"} & set(statement.parameters)
-    }
-    of_others = {"select_is_current", "spend_id_token", "insert_spent_captcha"}
-    assert (with_exp - of_others) | refreshing | using | {"select_refusal"} == asking
-
-
-def test_audience_of_a_clients_access_token_is_written_in_one_place():
-    written = {
-        (source, ast.unparse(value))
-        for source in SOURCES
-        if source.startswith("auth/openid/") or source == "auth/core/tokens/client_tokens.py"
-        for node in nodes(source)
-        if isinstance(node, ast.Dict)
-        for key, value in zip(node.keys, node.values, strict=True)
-        if string_of(key) == "aud"
-    }
-    of_id_token = ("auth/openid/exchange.py", "row.client_id")
-    of_logout_token = ("auth/openid/backchannel/logout_tokens.py", "ended['client_id']")
-    assert written == {
-        ("auth/openid/exchange.py", "audience.of_token(resource)"),
-        of_id_token,
-        of_logout_token,
-    }
-    callers = [
-        source
-        for source in SOURCES
-        for call in calls(source, "issue")
-        if ast.unparse(call.func) == ("latchkey.client_tokens.issue")
-    ]
-    assert callers == ["auth/openid/exchange.py"]
-
-
 def test_python_files_contain_no_sql():
     assert [
         (source, text)
@@ -468,18 +316,6 @@ def test_python_files_contain_no_sql():
         for text in strings(source)
         if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)
     ] == []
-
-
-def test_files_have_at_most_320_lines():
-    lengths = {source: len(path.read_text().splitlines()) for source, path in SOURCES.items()}
-    assert [source for source, length in lengths.items() if length > LONGEST_FILE] == []
-
-
-def test_sql_lines_have_at_most_110_columns_and_statements_60_lines():
-    paths = [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]
-    lines = [(path.name, line) for path in paths for line in path.read_text().splitlines()]
-    assert [(name, line) for name, line in lines if len(line) > 110] == []
-    assert [name for name, each in STATEMENTS.items() if len(each.text.splitlines()) > 60] == []
 
 
 @pytest.mark.parametrize(
@@ -655,40 +491,3 @@ def test_promises_of_the_security_page_have_their_tests():
     assert [
         name for name, path in promises if not re.search(rf"^ *def {name}\(", texts[path], re.MULTILINE)
     ] == []
-
-
-def test_what_decides_about_a_token_has_one_home():
-    deciding = {name for name, statement in STATEMENTS.items() if re.search(r"\bdecides\b", statement.text)}
-    asking = {name for name, statement in STATEMENTS.items() if "what_decides(" in statement.text}
-    assert (
-        deciding
-        == asking
-        == {
-            *("begin_refresh", "refresh_session"),
-            *("select_token", "lock_what_decides", "use_api_key"),
-        }
-    )
-    assert "latchkey.session_id" not in schema.SCHEMA.read_text()
-
-
-# What a wing adds to the house has one name in each wing.
-FACES = {"checks", "command", "console", "routes"}
-# Features with files of their name: one in the domain, the API, the pages, the console and the commands each.
-FEATURES = {
-    *("account", "api_keys", "audit", "brand", "clients", "consent", "dev_inbox", "factors", "grants"),
-    *("identities", "messages", "oauth", "passkeys", "passwords", "recovery_codes", "user_acts", "users"),
-    *("waiting", "webhooks"),
-}
-
-
-def test_files_of_one_name_belong_to_one_feature():
-    folders: dict[str, list[str]] = defaultdict(list)
-    for source in SOURCES:
-        folder, _, name = source.rpartition("/")
-        if folder.startswith("auth/") and not name.startswith("__"):
-            folders[name.removesuffix(".py")].append(folder)
-    assert {name for name, used in folders.items() if len(used) > 1} == FACES | FEATURES
-    rooms = [(folder.split("/")[1], name) for name in FEATURES for folder in folders[name]]
-    in_one_room = {each for each, count in Counter(rooms).items() if count > 1}
-    # The API and the pages of a wing.
-    assert {room for room, _ in in_one_room} <= {"openid"}
