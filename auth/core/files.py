@@ -3,7 +3,6 @@
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,10 +21,11 @@ def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -
 
     Raises `OSError`.
     """
-    _remove_abandoned(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
     try:
         with os.fdopen(descriptor, "w+b") as draft:
+            # By the clock of the files, which another machine may keep.
+            _remove_abandoned(path.parent, os.fstat(descriptor).st_mtime - _ABANDONED_AFTER)
             yield draft
             draft.flush()
             os.fsync(draft.fileno())
@@ -64,8 +64,7 @@ def exposure(path: Path) -> str | None:
     return f"group or others have access to it (mode {mode:o}): chmod 600 {path}"
 
 
-def _remove_abandoned(directory: Path) -> None:
-    oldest = time.time() - _ABANDONED_AFTER
+def _remove_abandoned(directory: Path, oldest: float) -> None:
     for draft in directory.glob(f".*{DRAFT}"):
         with suppress(FileNotFoundError):  # another process has removed it
             if draft.stat().st_mtime < oldest:

@@ -68,12 +68,14 @@ def test_file_that_is_written_once_is_not_replaced(tmp_path):
     assert ((tmp_path / "file").read_text(), os.listdir(tmp_path)) == ("first", ["file"])
 
 
-def test_drafts_of_killed_processes_are_removed(tmp_path):
+@pytest.mark.parametrize("ahead", [0, 86_400], ids=["right clock", "clock a day ahead of the files'"])
+def test_drafts_of_killed_processes_are_removed_and_those_in_progress_stay(tmp_path, monkeypatch, ahead):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + ahead)
     old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
     for name in (old, fresh, foreign):
         (tmp_path / name).write_text("half")
-        # The clock of the files may be another one than that of the processes.
-        written = time.time() if name == fresh else 0
-        os.utime(tmp_path / name, (written, written))
+        if name != fresh:
+            os.utime(tmp_path / name, (0, 0))
     files.write(tmp_path / "users", "all")
     assert sorted(os.listdir(tmp_path)) == [fresh, foreign, "users"]
