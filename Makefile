@@ -2,19 +2,20 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format lock audit release
+.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
-	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
+	@echo 'make test     run the tests of one process on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process;'
 	@echo '              TEST_SHUFFLE=7 runs them in another order, the same for each number'
+	@echo 'make test-all run these, tests/source, and tests/system, which start programs; skips what needs programs that are missing'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
-	@echo 'make lint     check formatting, style and types'
+	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'
 	@echo 'make wheels   ask the package index for wheels of all packages, for each machine and Python that is promised'
@@ -33,37 +34,53 @@ run:
 # With bytecode, in which pytest keeps the rewritten assertions: to rewrite them takes each worker ten seconds.
 test:
 	@$(PYTHON) make_venv.py test
-	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript and not interop' $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto $(ARGS)
+
+# All of them, even if some fail.
+test-all:
+	@$(MAKE) --keep-going test test-source test-system
+
+test-source:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest tests/source $(ARGS)
+
+test-system:
+	@$(PYTHON) make_venv.py test
+	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients && npm ci --prefix examples/express; fi
+	@failed=; for each in tests/system 'tests/system/faults --selection'; do \
+	  .venv/bin/pytest -n auto $$each $(ARGS) || failed=yes; done; test -z "$$failed"
 
 test-browser:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then cd tests/clients && npm ci; fi
-	@exec .venv/bin/pytest -n auto -m browser $(ARGS)
+	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients; fi
+	@exec .venv/bin/pytest -n auto tests/system/browser $(ARGS)
 
 test-clients:
 	@$(PYTHON) make_venv.py test
-	@cd tests/clients && npm ci
-	@cd examples/express && npm ci
-	@exec .venv/bin/pytest tests/clients tests/examples -m javascript $(ARGS)
+	@npm ci --prefix tests/system/clients
+	@npm ci --prefix examples/express
+	@exec .venv/bin/pytest tests/system/clients tests/system/examples -k 'javascript or express' $(ARGS)
 
 test-interop:
 	@$(PYTHON) make_venv.py test
 	@if command -v npm >/dev/null; then for each in mcp generated/typescript applications/authjs ../clients; do \
-	  npm ci --ignore-scripts --prefix tests/interop/$$each || exit; done; fi
-	@exec .venv/bin/pytest tests/interop tests/examples -m interop $(ARGS)
+	  npm ci --ignore-scripts --prefix tests/system/interop/$$each || exit; done; fi
+	@.venv/bin/pytest tests/system/interop $(ARGS)
+	@exec .venv/bin/pytest tests/system/examples -k spring $(ARGS)
 
 # Its name until 0.3.0.
 test-family: test-interop
 
 test-faults:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest -n auto tests/faults $(ARGS)
+	@exec .venv/bin/pytest -n auto tests/system/faults $(ARGS)
 
 lint:
 	@$(PYTHON) make_venv.py test lint
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/pytest -q tests/source
 
 # After a change of a statement or the schema: Postgres describes the statements.
 queries:

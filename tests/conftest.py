@@ -4,6 +4,7 @@ Alice and Bob are users, Carol is an administrator, Mallory is a user and an att
 email address and the password `PASSWORD`, and is signed in by tests only.
 """
 
+import contextlib
 import gc
 import os
 import re
@@ -23,6 +24,7 @@ gc.disable()
 # Modules with fixtures and hooks for all tests.
 pytest_plugins = [
     "tests.support.elapsed",
+    "tests.support.bounds",
     "tests.support.services",
     "tests.support.log_watch",
     "tests.support.order",
@@ -31,6 +33,7 @@ pytest_plugins = [
 # Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",
+    "tests.support.bounds",
     "tests.support.users",
     "tests.support.contract",
     "tests.support.devices",
@@ -49,7 +52,7 @@ from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
 from auth.web.context import EXTENSION
 from sql import pool, schema
-from tests.support import catalog, checked_rows, oldest_release
+from tests.support import bounds, catalog, checked_rows, oldest_release
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
@@ -68,7 +71,6 @@ from tests.support.wings import EVERY_WING
 # Of the tests' Postgres. Nothing outlives the run, and nothing happens at a moment of its own: `Rows.empty` vacuums.
 OPTIONS = {
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
@@ -150,7 +152,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_pool() -> Iterator[None]:
-    """Wait longer on a busy machine; tests/faults keeps the deadlines of the service."""
+    """Wait longer on a busy machine; tests/system/faults keeps the deadlines of the service."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in PATIENCE:
             patch.setattr(module, name, value)
@@ -186,7 +188,8 @@ def database_url(state_dir: Path) -> Iterator[str]:
         yield url
         return
     postgres = EmbeddedPostgres(state_dir, OPTIONS)
-    url = postgres.start()
+    with bounds.for_all_tests_of_the_worker():
+        url = postgres.start()
     schema.apply(url, requests_url=of_requests(url))
     yield url
     postgres.stop()
@@ -328,7 +331,9 @@ def parts(app):
 @pytest.fixture(scope="session")
 def _running(serve) -> Iterator[tuple[Service, ServerClient]]:
     """gunicorn with two workers, which log at level debug."""
-    with serve(PATIENT_GUNICORN, AUTH_LOG_LEVEL="debug") as running:
+    with contextlib.ExitStack() as stack:
+        with bounds.for_all_tests_of_the_worker():
+            running = stack.enter_context(serve(PATIENT_GUNICORN, AUTH_LOG_LEVEL="debug"))
         yield running
 
 

@@ -1,4 +1,4 @@
-"""The numbers that documents promise. tests/test_promises.py compares them. Times are in seconds."""
+"""The numbers that documents promise. tests/source/test_promises.py compares them. Times are in seconds."""
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 

@@ -1,7 +1,6 @@
 """GET /dev/inbox: sent messages, visible with the key that the start prints or the service role key."""
 
 import re
-import signal
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.support.answers import A_TIMESTAMP, NO_ID, assert_error
 from tests.support.cases import cases
 from tests.support.environment import SERVICE_ROLE_KEY, secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
-from tests.support.processes import children_of, wait_until
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 INBOX_KEY = "the-key-of-the-inbox-of-these-tests"
@@ -263,16 +261,3 @@ def test_service_elsewhere_does_not_start_with_the_inbox(make_app, limits):
     problem = "Must be false unless AUTH_BASE_URL is this machine, because it shows every link."
     with pytest.raises(SettingsError, match=rf"^AUTH_DEV_INBOX: {re.escape(problem)}$"):
         make_app(AUTH_DEV_INBOX="true", **settings)
-
-
-def test_workers_share_the_printed_key_also_after_a_reload(serve):
-    with serve(AUTH_DEV_INBOX="true", AUTH_WORKERS="2") as (service, client):
-        (path,) = re.findall(r"^Messages: http://localhost:8000(/\S+)$", service.text(), re.MULTILINE)
-        assert {client.get(path).status_code for _ in range(20)} == {200}
-        workers = set(children_of(service.process.pid))
-        service.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: workers.isdisjoint(children_of(service.process.pid)))
-        service.wait_until_healthy()
-        assert {client.get(path).status_code for _ in range(20)} == {200}
-        assert service.text().count(path) == 2
-        assert client.get("/dev/inbox").status_code == 401

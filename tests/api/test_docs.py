@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 from auth.docs import guides
-from tests.test_contract import CONTRACT, OPERATIONS
+from tests.source.test_contract import CONTRACT, OPERATIONS
 
 GZIP = {"Accept-Encoding": "gzip"}
 LARGEST = 300_000

@@ -1,4 +1,4 @@
-"""GET /health while the database answers; tests/faults/test_database_outages.py has the rest."""
+"""GET /health while the database answers; tests/system/faults/test_database_outages.py has the rest."""
 
 import time
 from collections.abc import Callable, Iterator

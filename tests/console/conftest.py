@@ -1,6 +1,5 @@
 import pytest
 
-from tests.support.browser import Browser, fill
 from tests.support.factors import set_up
 from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor
@@ -60,20 +59,3 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }
-
-
-@pytest.fixture(scope="module")
-def host() -> str:
-    """A name, which passkeys need."""
-    return "localhost"
-
-
-@pytest.fixture
-def console(page, here, carol) -> Browser:
-    """The browser of Carol, an administrator, on the console."""
-    page.resize(1280, 800)
-    page.open(f"{here}/console")
-    fill(page, email=carol.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("Overview")
-    return page

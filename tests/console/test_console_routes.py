@@ -9,13 +9,13 @@ import pytest
 from werkzeug.test import TestResponse
 
 from auth.web import forms
+from tests.source.test_contract import guard_of, layers
 from tests.support.authenticator import Authenticator
 from tests.support.contract import console_routes
 from tests.support.factors import App, set_up
 from tests.support.pages import Visitor, without_signature
 from tests.support.passkeys import register as register_passkey
 from tests.support.users import Session
-from tests.test_contract import guard_of, layers
 
 PUBLIC_URL = "https://auth.example.com"
 # The HTML of an email, in a sandbox without scripts: see test_messages.py.

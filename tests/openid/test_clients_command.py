@@ -10,10 +10,10 @@ import pytest
 
 from auth.openid.clients import DEVICE_CODE
 from auth.openid.command.applications import APPLICATIONS
-from tests.interop.test_foreign_applications import TESTED
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command
+from tests.system.interop.test_foreign_applications import TESTED
 
 GRAFANA = "https://grafana.example.com/login/generic_oauth"
 ENDPOINTS = {

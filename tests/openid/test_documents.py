@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -297,15 +295,6 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400
     assert "code" in agent.authorized(visitor)
-
-
-def test_documents_are_off_by_default_and_not_imported(web, client, alice, app):
-    assert asked(Visitor(app).with_session_of(alice)).status == 400
-    metadata = client.get("/.well-known/oauth-authorization-server").json
-    assert (web.looked_up, "client_id_metadata_document_supported" in metadata) == ([], False)
-    code = "import sys, auth.web.application, auth.openid.api.authorization; print('auth.openid.documents.fetched' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "False\n"
 
 
 def test_metadata_say_that_documents_are_supported(application_of):

@@ -1,4 +1,4 @@
-"""Flows that begin on our pages end inside the application, which tests/pages/test_flow_stories.py plays in Chromium."""
+"""Flows that begin on our pages end inside the application, which tests/system/browser/pages/test_flow_stories.py plays in Chromium."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

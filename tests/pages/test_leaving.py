@@ -1,4 +1,4 @@
-"""The page that leads a browser to another website, which tests/pages/test_leaving_stories.py opens in Chromium."""
+"""The page that leads a browser to another website, which tests/system/browser/pages/test_leaving_stories.py opens in Chromium."""
 
 import re
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from auth.web.declarations import Level, route_of
+from tests.source.test_contract import guard_of, is_limited, layers
 from tests.support.contract import OPENAPI, page_routes
-from tests.test_contract import guard_of, is_limited, layers
 
 
 def test_guard_of_a_page_fits_its_level(app):

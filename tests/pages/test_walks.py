@@ -1,16 +1,13 @@
 """All pages in all their states, by HTTP: every form works without JavaScript, and the HTML is valid.
 
-html-validate, which has the rules of the W3C's checker, is installed by `npm ci` in tests/clients.
+html-validate, which has the rules of the W3C's checker, is installed by `npm ci` in tests/system/clients.
 """
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -20,7 +17,6 @@ from jinja2 import Template
 
 from auth.core.settings import served
 from auth.core.text.catalogues import built_in, string
-from auth.web.html.page import LANGUAGES
 from tests.support import security_keys
 from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.authenticator import Authenticator
@@ -33,7 +29,6 @@ from tests.support.page_tour import ALICE, NEW, SETTINGS, TOUR, google
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
 
-CLIENTS = Path(__file__).parents[1] / "clients"
 # A download and a redirect are not pages.
 APART = {"/account/data", "/.well-known/change-password"}
 # Texts that the tour does not show, as regular expressions.
@@ -216,28 +211,3 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
     }
     pages = {path for method, path, _view in page_routes(app) if method == "get"}
     assert {path for path in pages - visited - APART if not path.startswith("/brand")} == set()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_html_is_valid(page_client, database, language):
-    if not (CLIENTS / "node_modules" / "html-validate").is_dir():
-        pytest.skip("NOT TESTED: the HTML of the pages. It needs Node.js and npm: make test-browser")
-    pages: dict[str, str] = {}
-    page_client.check = lambda name: pages.update({name: page_client.visitor.page.text})
-    page_client.speak(language)
-    tour_all(page_client, database)
-    for path in ("/docs", "/docs/settings", "/docs?q=passkey"):
-        page_client.visit(path)
-        page_client.check(path)
-    node = shutil.which("node")
-    assert node
-    found = subprocess.run(
-        [node, "validate.mjs"],
-        cwd=CLIENTS,
-        input=json.dumps(pages),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(found.stdout) == []

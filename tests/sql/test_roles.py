@@ -11,7 +11,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 from auth.core.settings.state import of_requests
 from sql import roles, schema
-from tests.support import catalog, oldest_release
+from tests.support import catalog
 from tests.support.tables import Rows
 
 # All tables but those that only functions of the owner write.
@@ -281,20 +281,3 @@ class TestGrants:
             " its URL in AUTH_DATABASE_OWNER_URL. Else let the owner of the database run: GRANT USAGE, CREATE ON SCHEMA"
             " public TO own_requests"
         )
-
-    def test_database_of_the_oldest_release_is_upgraded_for_both_roles(
-        self, owned, make_role, oldest_release_files, created
-    ):
-        owner = owned(script=oldest_release.script(oldest_release_files))
-        requests = as_role(owner, make_role("own_requests"))
-        assert schema.apply(owner, requests_url=requests)[-1] == "functions"
-        assert catalog.lines(owner) == catalog.lines(created)
-        assert run(requests, "SELECT count(*) FROM users") == [(0,)]
-
-
-@pytest.fixture
-def created(new_database) -> str:
-    """The URL of a database that this release created."""
-    url = new_database()
-    schema.apply(url)
-    return url

@@ -153,7 +153,7 @@ def _credential(credential_id: bytes, **response: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer the lines of a browser of tests/clients: `{"method": "create", "options": {…}}`."""
+    """Answer the lines of a browser of tests/system/clients: `{"method": "create", "options": {…}}`."""
     authenticator = Authenticator(origin=sys.argv[1])
     for line in sys.stdin:
         asked = json.loads(line)

@@ -20,7 +20,7 @@ ENVIRONMENT = {
     "AUTH_LOG_LEVEL": "info",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
-# tests/test_wings.py runs some tests so, in a process of its own.
+# tests/system/test_wings.py runs some tests so, in a process of its own.
 if os.environ.get("TEST_WINGS") == "none":
     ENVIRONMENT |= WINGS_OFF
 

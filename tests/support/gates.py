@@ -1,4 +1,4 @@
-"""Gates, their proxies and tools, in this process: for what a proxy adds, see tests/deploy/test_gate_proxies.py."""
+"""Gates, their proxies and tools, in this process: for what a proxy adds, see tests/system/browser/deploy/test_gate_proxies.py."""
 
 from dataclasses import dataclass, field
 from typing import Any

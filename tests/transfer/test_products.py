@@ -2,16 +2,12 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.answers import assert_error
 from tests.support.commands import run_command
-from tests.support.processes import CHECKOUT
-from tests.support.programs import find_program
 from tests.support.users import PASSWORD, sign_in
 
 FILES = Path(__file__).parent / "files"
@@ -126,15 +122,3 @@ def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, 
         result = run_command(make_app(), "users", "import", str(path), "--format", product, "--dry-run")
         assert result.exit_code in (0, 3), (product, result.output)
     assert database.count("users") == 0
-
-
-def test_documented_join_of_auth0_gives_each_hash_to_its_own_user_only(tmp_path):
-    find_program("jq", "jq", "NOTHING IS TESTED OF THE JOIN")
-    page = (CHECKOUT / "docs" / "moving-in.md").read_text()
-    shutil.copy(FILES / "auth0.ndjson", tmp_path / "users.ndjson")
-    shutil.copy(FILES / "auth0-hashes.ndjson", tmp_path / "hashes.ndjson")
-    join = "\n".join(re.findall(r"^jq .*$", page, re.MULTILINE))
-    subprocess.run(["sh", "-e", "-c", join], cwd=tmp_path, check=True)
-    lines = (tmp_path / "auth0.ndjson").read_text().splitlines()
-    hashed = [user["email"] for user in map(json.loads, lines) if user.get("passwordHash")]
-    assert (len(lines), hashed) == (3, ["alice@example.com"])

@@ -12,6 +12,7 @@ import pytest
 
 from auth.web.context import EXTENSION
 from tests.console.test_console_routes import TABLES
+from tests.source.test_contract import OPERATIONS, SCHEMES, STATIC
 from tests.support.answers import ANYTHING, NO_ID, assert_error
 from tests.support.apps import new_app
 from tests.support.cases import cases
@@ -20,7 +21,6 @@ from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in
-from tests.test_contract import OPERATIONS, SCHEMES, STATIC
 
 # The codes of a credential that is not let in. A route may refuse others: an empty body, or an unknown id.
 REFUSALS = {"no_authorization", "bad_jwt", "session_not_found", "not_admin", "insufficient_permissions"}

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.source.test_contract import OPERATIONS, SCHEMES, guard_of, views
 from tests.support.answers import (
     A_REFRESH_TOKEN,
     A_TIMESTAMP,
@@ -24,7 +25,6 @@ from tests.support.contract import resolved
 from tests.support.links import DIGITS, PHONE, SITE
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, register
-from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
 
 SETTINGS = ("external", "mailer_autoconfirm", "phone_autoconfirm", "sms_provider", "saml_enabled")
 HEALTH = ("name", "description")

@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 
 from auth.web.declarations import Level, route_of
+from tests.source.test_contract import OPERATIONS, errors_of, guard_of, views
 from tests.support.contract import OPENAPI, routes
-from tests.test_contract import OPERATIONS, errors_of, guard_of, views
 
 # The levels whose operations docs/security.md does not list: openapi.yaml says which have no security, or the
 # service role key alone. All others are of the level aal2.

@@ -16,12 +16,12 @@ from auth.web import forms, json_bodies
 from auth.web.application import FORM
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of
+from tests.source.test_contract import OPERATIONS, views
 from tests.support.answers import DIALECT
 from tests.support.apps import new_app
 from tests.support.cases import cases
 from tests.support.contract import OPENAPI
 from tests.support.pages import Visitor
-from tests.test_contract import OPERATIONS, views
 
 WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
 AN_ID = "00000000-0000-0000-0000-000000000000"

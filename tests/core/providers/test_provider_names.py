@@ -4,7 +4,7 @@ import pytest
 
 from auth.core.settings.presets import ALIASES
 
-# `Provider` of auth-js, but for Apple, whose secret is a key. tests/clients/oauth.test.mjs compares the settings.
+# `Provider` of auth-js, but for Apple, whose secret is a key. tests/system/clients/oauth.test.mjs compares the settings.
 AUTH_JS = (
     *("azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao"),
     *(

@@ -12,7 +12,6 @@ from auth.core.settings.values import encryption
 from auth.operator.processes import postgres_programs
 from sql.pool import connect, reason
 from tests.support.cases import cases
-from tests.support.processes import Service
 from tests.support.smtp_server import Certificate
 from tests.support.tls_postgres import TlsPostgres
 
@@ -186,27 +185,6 @@ class TestNotices:
     )
     def test_nothing_is_told_of_this_machine_or_verified_connections(self, home, database_url, smtp_url):
         assert list(encryption.notices({"DATABASE_URL": database_url}, smtp_url)) == []
-
-
-def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_remedy(plain, new_state_dir):
-    line = (
-        'DATABASE_URL: connection to server at "127.0.0.1", port'
-        f" {plain.port} failed: server does not support SSL, but SSL was required. {REMEDY}\n"
-    )
-    assert Service(new_state_dir, DATABASE_URL=plain.url()).refuses_to_start() == (1, line)
-
-
-def test_start_by_tls_succeeds_and_one_without_says_so(postgres, certificate, new_state_dir):
-    told, smtp_url = "the network from here to", "smtp://mail.example.com?starttls=never"
-    with Service(new_state_dir, DATABASE_URL=postgres.url(), SSL_CERT_FILE=str(certificate.path)) as service:
-        assert told not in service.log()
-    unverified = postgres.url(sslmode="require")
-    with Service(new_state_dir, DATABASE_URL=unverified, AUTH_SMTP_URL=smtp_url) as service:
-        lines = [line for line in service.log().splitlines() if told in line]
-    for line, beginning in zip(
-        lines, ("DATABASE_URL has sslmode=require", "AUTH_SMTP_URL has starttls=never"), strict=True
-    ):
-        assert f"{beginning}: {told}" in line
 
 
 def test_programs_of_the_embedded_postgres_which_lack_tls_do_not_connect_by_it(monkeypatch):

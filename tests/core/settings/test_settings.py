@@ -49,7 +49,7 @@ def problems(load, **environment):
 
 class TestDefaults:
     def test_settings_without_a_written_default_are_empty_or_computed(self, load, tmp_path):
-        """tests/test_structure.py compares the other defaults with the documentation."""
+        """tests/source/test_structure.py compares the other defaults with the documentation."""
         loaded = load()
         assert (loaded.database_url, loaded.redirect_allow_list, loaded.state_dir) == (
             "",

@@ -1,6 +1,6 @@
 """Access tokens verify with the issuer and the audience as the only claims to configure.
 
-tests/interop has go-oidc and golang-jwt, tests/examples PyJWT, jose and Spring Security.
+tests/system/interop has go-oidc and golang-jwt, tests/system/examples PyJWT, jose and Spring Security.
 """
 
 import pytest

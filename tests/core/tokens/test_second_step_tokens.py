@@ -13,6 +13,7 @@ from auth.core.tokens.signing_keys import second_step_key
 from auth.web.context import EXTENSION
 from auth.web.declarations import Level, route_of
 from tests.core.tokens.test_access_tokens import encode, hmac_signed
+from tests.source.test_contract import guard_of
 from tests.support import passkeys, security_keys
 from tests.support.answers import LOW, assert_error, assert_ok
 from tests.support.contract import routes
@@ -21,7 +22,6 @@ from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once
 from tests.support.users import Session, session_of, sign_up_anonymously
-from tests.test_contract import guard_of
 
 FULL, STEP = "authenticated", "second_step"  # audiences
 INACTIVE = {"active": False}

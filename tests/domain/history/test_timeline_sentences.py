@@ -4,10 +4,10 @@ import pytest
 
 from auth.core.text.labels import names
 from auth.web import audit
+from tests.source.test_contract import CONTRACT
 from tests.support.answers import NO_ID
 from tests.support.audit import act, clear_history, refuse, timeline_texts
 from tests.support.cases import cases
-from tests.test_contract import CONTRACT
 
 # The origin that `act` and `refuse` record.
 IP = "198.51.100.7"

@@ -1,15 +1,12 @@
 """What all commands have in common, and docs/commands.md."""
 
 import json
-import os
 import re
 import runpy
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 import pyrage
@@ -114,16 +111,6 @@ def test_usage_line_names_the_command_that_was_typed(name, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith(f"Usage: {name} [OPTIONS]")
 
 
-def test_usage_line_is_the_same_however_the_command_is_started():
-    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey_auth"]):
-        done = subprocess.run(
-            [*program, "users", "nonsense"], cwd=CHECKOUT, env={}, capture_output=True, text=True, check=False
-        )
-        assert done.stderr.startswith(
-            "Usage: latchkey users [OPTIONS] COMMAND [ARGS]...\nTry 'latchkey users --help' for help.\n"
-        )
-
-
 @pytest.mark.parametrize("group", ["", "clients", "keys", "users", "webhooks"])
 def test_list_of_commands_has_whole_sentences(group):
     listed = CliRunner().invoke(main, [*group.split(), "--help"]).output
@@ -219,24 +206,6 @@ def test_failure_of_a_command_says_what_to_do(app, arguments, status, error):
     result = run_command(app, *arguments)
     assert (result.exit_code, result.stdout) == (status, "")
     assert result.stderr.endswith(f"Error: {error}\n")
-
-
-def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
-    (tmp_path / "gone").mkdir()
-    gone = f"cd {tmp_path}/gone && rmdir ../gone && exec {sys.executable} -m latchkey_auth doctor"
-    full = f"exec {sys.executable} -m latchkey_auth backup-key > /dev/full"
-    place = "Error: The directory or the output of this command cannot be used"
-    for script, reason in (
-        (gone, "No such file or directory. Change that, and run the command again."),
-        (full, "No space left on device. Free space on its disk."),
-    ):
-        environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.environ["PATH"]}
-        done = subprocess.run(
-            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.splitlines()[-1] == f"{place}: {reason}"
-        assert "Traceback" not in done.stderr
 
 
 def test_new_secret_of_a_hook_is_a_setting_and_verifies_requests(monkeypatch):

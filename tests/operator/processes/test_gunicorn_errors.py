@@ -328,12 +328,6 @@ class TestBody:
         assert b"rate_limits" not in data
 
 
-def test_parser_that_happens_to_be_installed_is_not_used(serve, tmp_path):
-    (tmp_path / "gunicorn_h1c.py").write_text("LimitRequestLine = LimitRequestHeaders = ValueError")
-    with serve(AUTH_WORKERS="1", PYTHONPATH=str(tmp_path)) as (service, _):
-        assert [reply.status for reply in exchange(service.port, SETTINGS)] == [200]
-
-
 class TestAfterInvalidRequests:
     def test_connection_is_closed_and_later_requests_on_it_are_ignored(self, port):
         replies = exchange(port, SETTINGS + b"GARBAGE\r\n\r\n" + SETTINGS)

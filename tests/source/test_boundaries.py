@@ -1,0 +1,218 @@
+"""Rules of security that have one home in the code. What another place would need to break them fails here."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sql import schema
+from tests.domain.sign_in import test_enumeration
+from tests.source.test_contract import OPERATIONS
+from tests.source.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
+from tests.support.contract import resolved
+from tests.web import test_proofs_of_acts
+
+
+def sql_bodies() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each statement and function."""
+    for name, statement in STATEMENTS.items():
+        yield name, re.sub("--.*", "", statement.text)
+    for path in sorted(schema.FUNCTIONS.glob("*.sql")):
+        for part in re.sub("--.*", "", path.read_text()).split("CREATE OR REPLACE FUNCTION ")[1:]:
+            yield part.partition("(")[0], part
+
+
+def with_sql(pattern: str) -> set[str]:
+    return {name for name, body in sql_bodies() if re.search(pattern, body)}
+
+
+def with_call(*names: str) -> set[str]:
+    return {source for source in SOURCES if list(calls(source, *names))}
+
+
+def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
+    homes = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
+    }
+    assert homes == {"auth/web/guard.py", "auth/cli/commands.py"}
+    assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
+        "auth/web/guard.py"
+    }
+    asking = re.compile(r"access_tokens\.service_role\(")
+    assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
+
+
+def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_queue():
+    naming = re.compile(r"\b(let_go|_leave)\b")
+    homes = {source for source in SOURCES if naming.search(read(source))}
+    assert homes == {"auth/core/net/sockets.py", "auth/core/passwords/hashing.py"}
+    # A request without a deadline, which gives the place up, fails.
+    assert "deadline = Deadline.current.get()\n" in read("auth/core/net/bounded_http.py")
+
+
+def read(source: str) -> str:
+    return SOURCES[source].read_text()
+
+
+# Public operations that take an address and answer by whether its user has a password, which counts and hashes
+# equally: tests/core/passwords/test_legacy_hashes.py.
+PROVING = {"token", "login_admin", "verify"}
+
+
+def test_every_public_operation_that_takes_an_address_is_compared_for_known_and_unknown_ones():
+    taking = {
+        name: operation.path
+        for name, operation in OPERATIONS.items()
+        if not operation.schemes() and operation.method == "post" and takes_address(operation.description)
+    }
+    assert taking.keys() >= PROVING
+    compared = {path for path, _body, _field in test_enumeration.REQUESTS.values()}
+    assert {path for name, path in taking.items() if name not in PROVING} == compared
+
+
+def takes_address(operation: dict[str, Any]) -> bool:
+    body = resolved(operation.get("requestBody", {"content": {}}))
+    return any(has_address(resolved(content["schema"])) for content in body["content"].values())
+
+
+def has_address(described: dict[str, Any]) -> bool:
+    parts = [resolved(part) for kind in ("allOf", "anyOf", "oneOf") for part in described.get(kind, [])]
+    properties = described.get("properties", {})
+    return bool({"email", "phone"} & properties.keys()) or any(map(has_address, parts))
+
+
+# Operations of a user that change no way to sign in, complete what was begun with the proof, or have a test of
+# their own there.
+CHANGING_NO_WAY = {
+    "logout": "ends sessions",
+    "delete_session": "ends a session",
+    "confirm_reauthentication": "is the proof",
+    "challenge_factor": "begins a second step",
+    "verify_factor": "is a second step, or completes what POST /factors began",
+    "verify_recovery_code": "is a second step",
+    "redeem_recovery_code": "is a second step",
+    "finish_passkey_registration": "completes what the options began",
+    "rename_passkey": "changes its name",
+    "decide_authorization": "by_consent",
+}
+
+
+def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against_the_table():
+    missing = {
+        name
+        for name, operation in OPERATIONS.items()
+        if operation.schemes() == {"access_token"} and operation.method != "get"
+        if not any(
+            method == operation.method and re.fullmatch(re.sub(r"{\w+}", "<[^>]+>", operation.path), path)
+            for method, path in test_proofs_of_acts.ROUTES
+        )
+    }
+    assert missing == CHANGING_NO_WAY.keys()
+
+
+# Who opens connections, and to what. The first two check each address that they connect to.
+CONNECTING = {
+    "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
+    "auth/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
+    "auth/core/passwords/leaked_ranges.py": "by bounded_http; the range API, or the operator's mirror",
+    "auth/core/net/sockets.py": "what else goes to foreign addresses",
+    "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
+    "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
+    "auth/openid/documents/fetched.py": "by bounded_http, to public addresses; documents of clients",
+    "auth/delivery/senders/smtp.py": "the operator's mail server",
+    "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
+    "auth/operator/doctor/public_url.py": "the operator's doctor",
+    "auth/openid/gates/checks.py": "by bounded_http; the operator's doctor",
+    "auth/operator/doctor/database.py": "the operator's doctor",
+    "auth/operator/backups/rehearsals.py": "a service on this machine",
+}
+
+
+def test_only_named_files_import_what_connects_to_other_machines():
+    found = {source for source in SOURCES if {"requests", "smtplib", "urllib3"} & imports(source)}
+    assert found | {"auth/core/net/sockets.py"} == CONNECTING.keys()
+
+
+# Who knows the signatures of Standard Webhooks.
+SIGNING = {
+    "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
+    "auth/webhooks/command.py": "verifies what it is sent",
+}
+
+
+def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
+    assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
+    posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
+    assert posting == {"auth/webhooks/events.py", "auth/hooks/http_hooks.py"}
+
+
+# What waits for a provider or a hook.
+_FOREIGN = re.compile(
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
+    r"|(issuing\.)?(about_new|about_own|about_refresh|answered)|access_token\.ask"
+)
+_TRANSACTION = re.compile(r"(\w+\.)*(transaction|act)\(\)")
+
+
+def waiting_inside(source: str) -> Iterator[str]:
+    """Yield the foreign calls inside transactions, also in functions of the same file that these call."""
+    functions = {node.name: node for node in nodes(source) if isinstance(node, ast.FunctionDef)}
+    for node in nodes(source):
+        if not (
+            isinstance(node, ast.With) and _TRANSACTION.fullmatch(ast.unparse(node.items[0].context_expr))
+        ):
+            continue
+        waiting, seen = list(node.body), set[str]()
+        while waiting:
+            for call in ast.walk(waiting.pop()):
+                called = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+                if _FOREIGN.fullmatch(called):
+                    yield f"{source}: {called}"
+                if called in functions.keys() - seen:
+                    seen.add(called)
+                    waiting += functions[called].body
+
+
+def test_nothing_waits_for_a_provider_or_a_hook_inside_a_transaction():
+    foreign = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Call)
+        if _FOREIGN.fullmatch(ast.unparse(node.func))
+    }
+    assert len(foreign) > 5
+    assert [each for source in SOURCES for each in waiting_inside(source)] == []
+
+
+def test_statements_that_lock_several_users_lock_them_by_their_id():
+    """Without an order, two of them wait for each other; SKIP LOCKED waits for nobody."""
+    several = with_sql(
+        r"FROM users( AS u)?\s+WHERE (u\.)?id (= ANY|IN) \([^;]*FOR (NO KEY )?UPDATE\b(?! OF \w+ SKIP| SKIP)"
+    )
+    assert several - with_sql(r"ORDER BY (u\.|users\.)?id\s+FOR (NO KEY )?UPDATE") == set()
+    assert {"end_lost_access", "lock_users_of_client"} <= several
+
+
+# Statements that write to the audit log.
+RECORDING = {
+    "record_acts": "acts, with their events",
+    "record_refusal": "refusals, which are no acts",
+    "record_import": "one entry for all batches of an import",
+}
+
+
+def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
+    assert with_sql(r"\bINSERT INTO audit_log\b") == RECORDING.keys()
+    outside = {
+        (source, ast.unparse(call.args[0]))
+        for source in SOURCES
+        for call in calls(source, "record", "record_acts")
+        if ast.unparse(call.func) in ("audit.record", "queries.record_acts")
+        and ast.unparse(call.args[0]) != "tx"
+    }
+    # A use of a JWT is no change, and the files of keys are no rows.
+    assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/core/keys/rotation.py", "db")}

@@ -1,0 +1,113 @@
+"""The numbers that documents promise are those of the code, and each stands there once."""
+
+import re
+from typing import Any
+
+import pytest
+
+from auth.core import promises
+from auth.core.promises import DAY, HOUR, MINUTE
+from tests.source.test_boundaries import sql_bodies
+from tests.support.contract import OPENAPI
+
+DOCS = OPENAPI.parent / "docs"
+WORDS = {"an": 1, "a": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "nine": 9, "ten": 10, "twenty": 20}
+BODIES = dict(sql_bodies())
+
+
+def number_in(name: str, pattern: str) -> int:
+    """Return the number that a statement or function has."""
+    (found,) = re.findall(pattern, BODIES[name])
+    return int(found)
+
+
+CODES_A_DAY = promises.WRONG_CODES_A_DAY
+# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: nodes of
+# 0.3.0 call the function, or many functions do, which would have to hand it on.
+PROMISES: list[tuple[str, str, float]] = [
+    ("security.md", r"`fresh` is a sign-in, .+ of the last (\w+) minutes", promises.PROOF_AGE / MINUTE),
+    ("security.md", r"is stored hashed, and lives (\w+) hour;", promises.LINK_LIFETIME / HOUR),
+    ("security.md", r"in a mailed invitation or a notice, (\w+) days", promises.INVITATION_LIFETIME / DAY),
+    ("security.md", r"added in the last (\w+) days", promises.UNDO_LIFETIME / DAY),
+    ("security.md", r"It lives (\w+) minutes by SMS", promises.SMS_CODE_LIFETIME / MINUTE),
+    ("security.md", r"It lives (\w+) minutes by SMS or for our pages", promises.PAGE_CODE_LIFETIME / MINUTE),
+    ("security.md", r"or for our pages, otherwise (\w+) hour", promises.MAIL_CODE_LIFETIME / HOUR),
+    (
+        "security.md",
+        r"can redeem, once, within (\w+) minutes",
+        promises.AUTHORIZATION_CODE_LIFETIME / MINUTE,
+    ),
+    ("security.md", r"the (\w+) newest links work", number_in("is_good_link", r"(\d+) > \(SELECT")),
+    ("security.md", r"(\w+) wrong codes from a network disable", promises.TRIES),
+    ("security.md", r"(\w+) a day all codes of the address", CODES_A_DAY["code"]),
+    ("security.md", r"all others together \| (\d+) ", CODES_A_DAY["totp"]),
+    ("security.md", r"all others together \| \d+ \| (\d+) ", CODES_A_DAY["recovery"]),
+    ("security.md", r"one of the last (\w+) where", number_in("is_known_network", r"LIMIT (\d+)")),
+    ("security.md", r"in the last day \((\w+) a day\)", number_in("record_mail_proof", r"(\d+) > \(SELECT")),
+    ("security.md", r"A challenge takes (\w+) tries", promises.TRIES),
+    ("security.md", r"random bytes, good for (\w+) minutes", promises.CHALLENGE_LIFETIME / MINUTE),
+    ("security.md", r"at most (\w+) for each purpose and factor", promises.MOST_CHALLENGES),
+    (
+        "security.md",
+        r"unverified factor\*\* can be verified for (\w+) minutes",
+        promises.ENROLMENT_LIFETIME / MINUTE,
+    ),
+    ("security.md", r"Of more than (\w+), the oldest goes", promises.MOST_UNVERIFIED_FACTORS),
+    ("security.md", r"A flow is valid for (\w+) minutes", promises.FLOW_LIFETIME / MINUTE),
+    (
+        "security.md",
+        r"by mail (\w+) minutes after the previous notice",
+        number_in("write_message", r"THEN (\d+) ELSE"),
+    ),
+    (
+        "security.md",
+        r"by SMS (\w+) hour after it",
+        number_in("write_message", r"ELSE (\d+) END\)") / 60,
+    ),
+    (
+        "security.md",
+        r"no entry of the last (\d+) hours",
+        number_in("delete_old_entries", r"interval '(\d+) day") * 24,
+    ),
+    ("security.md", r"no more than (\w+) in a row while a notice", promises.MOST_CODES_IN_A_ROW),
+    ("security.md", r"user agent of the sign-in \| (\d+) days", promises.ENDED_KEPT / DAY),
+    ("security.md", r"(\w) year after the last time", promises.NETWORKS_KEPT / DAY / 365),
+    ("api-keys.md", r"A user has (\d+) keys at most", promises.MOST_API_KEYS),
+    ("api-keys.md", r"which is valid for (\w+) minutes", promises.API_KEY_TOKEN_LIFETIME / MINUTE),
+    ("api-keys.md", r"and is deleted (\d+) days later", promises.ENDED_KEPT / DAY),
+    ("audit.md", r"are kept for (\d+) days after their end", promises.ENDED_KEPT / DAY),
+    ("openid.md", r"who signed in; for (\w+) hour", promises.ID_TOKEN_LIFETIME / HOUR),
+    (
+        "openid.md",
+        r"no user allows is deleted after (\w+) week",
+        number_in("delete_unallowed_clients", r"created_at <= now\(\) - interval '(\d+)"),
+    ),
+    ("openid.md", r"or if there are (\d+) newer ones", number_in("delete_surplus_clients", r"OFFSET (\d+)")),
+    ("webhooks.md", r"Answer 2xx within (\d+) seconds", promises.HTTP_TIMEOUT),
+    ("webhooks.md", r"delivery is retried after (\d+) seconds", promises.FIRST_PAUSE),
+    ("webhooks.md", r"at most every (\d+) minutes, for", promises.LONGEST_PAUSE / MINUTE),
+    ("webhooks.md", r"`Retry-After` \(at most (\w+) hour\)", promises.LONGEST_RETRY_AFTER / HOUR),
+    ("webhooks.md", r"at most every 5 minutes, for (\w+) days", promises.GIVE_UP / DAY),
+    ("webhooks.md", r"Up to (\w+) administrators get an email", promises.MOST_MAILS),
+    ("webhooks.md", r"The limit is (\d+) webhooks", promises.MOST_WEBHOOKS),
+    ("openid.md", r"accepts it for (\d+) hours more", promises.SECRET_OVERLAP / HOUR),
+    ("openid.md", r"which is valid for (\w+) minutes", promises.LOGOUT_TOKEN_LIFETIME / MINUTE),
+    ("webhooks.md", r"For (\d+) hours each event is signed with both", promises.SECRET_OVERLAP / HOUR),
+    ("webhooks.md", r"Deliveries are listed for (\d+) days", promises.ENDED_KEPT / DAY),
+    ("hooks.md", r"A hook has (\d+) seconds", promises.HOOK_TIMEOUT),
+    ("hooks.md", r"and (\d+) times in all", promises.MOST_CALLS_OF_A_HOOK),
+    ("doctor.md", r"has run for (\w+) minutes", promises.HEARTBEAT_LIMIT / MINUTE),
+    ("doctor.md", r"has waited for more than (\w+) minutes", promises.LATE / MINUTE),
+    ("doctor.md", r"has not run for (\w+) days", promises.BACKUP_LIMIT / DAY),
+    ("../openapi.yaml", r"Creates (\w+) recovery codes", promises.RECOVERY_CODES),
+    ("../openapi.yaml", r"A user has at most (\d+) keys", promises.MOST_API_KEYS),
+    ("../openapi.yaml", r"At most (\d+) webhooks can exist", promises.MOST_WEBHOOKS),
+]
+
+
+@pytest.mark.parametrize(("document", "words", "number"), PROMISES)
+def test_number_of_a_document_is_that_of_the_code(document: str, words: str, number: Any):
+    text = re.sub(r"\s+", " ", (DOCS / document).read_text())
+    found = re.findall(words, text)
+    assert {WORDS.get(each.lower(), each) for each in found} <= {int(number), str(int(number))}
+    assert (bool(found), number) == (True, int(number))

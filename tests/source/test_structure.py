@@ -1,0 +1,349 @@
+"""Rules of the source code whose violation no request would show."""
+
+import ast
+import functools
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sql
+from auth.core import settings
+from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
+from auth.web.errors import ERRORS
+from sql import schema
+from tests.source.test_contract import CONTRACT
+from tests.support.contract import OPENAPI
+from tests.support.environment import clear_settings
+
+ROOT = OPENAPI.parent
+TOP = [ROOT / name for name in ("app.py", "wsgi.py", "gunicorn.conf.py")]
+SOURCES = {str(path.relative_to(ROOT)): path for path in [*TOP, *sorted((ROOT / "auth").rglob("*.py"))]}
+STATEMENTS = sql.load_statements()
+SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
+
+# Settings whose default is empty, generated or computed.
+WITHOUT_WRITTEN_DEFAULT = {
+    *("DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_WORKERS", "AUTH_BASE_URL", "AUTH_SITE_URL"),
+    "AUTH_SITE_LOGIN_URL",
+    "AUTH_REDIRECT_ALLOW_LIST",
+    *("AUTH_PASSWORD_LEAKED", "AUTH_PASSWORD_LEAKED_FILE"),
+    *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER"),
+    *("AUTH_WEBAUTHN_RP_ID", "AUTH_WEBAUTHN_ORIGINS", "AUTH_CORS_ORIGINS", "AUTH_VERIFY_ON_GET"),
+    "AUTH_MFA_REQUIRED",
+    *("AUTH_CAPTCHA_SECRET", "AUTH_CAPTCHA_SITE_KEY"),
+    *("AUTH_BRAND_NAME", "AUTH_BRAND_COMPANY", "AUTH_BRAND_LOGO", "AUTH_SMTP_URL", "AUTH_MAIL_TEMPLATES"),
+    *(name for name in settings.names() if name.startswith(("AUTH_SMTP_TOKEN_", "AUTH_SMTP_CLIENT_"))),
+    "AUTH_SMTP_SCOPE",
+    *("AUTH_METRICS_BIND", "AUTH_TOKEN_CLAIMS", "AUTH_ID_CLAIMS"),
+    *("AUTH_SIGNUP_DOMAINS", "AUTH_SIGNUP_BLOCKED_DOMAINS", "AUTH_SSO_PUBLIC_DOMAINS"),
+    *("AUTH_OAUTH_CONSENT_URL", "AUTH_SMS_PROVIDER", "AUTH_SMS_COUNTRIES"),
+    *("AUTH_TWILIO_ACCOUNT_SID", "AUTH_TWILIO_AUTH_TOKEN", "AUTH_TWILIO_FROM"),
+    *(name for name in settings.names() if name.startswith("AUTH_HOOK_")),
+    *("AUTH_WEBHOOK_PRIVATE_NETWORKS", "AUTH_LOG_FORMAT", "AUTH_BACKUP_RECIPIENTS"),
+}
+
+
+@functools.cache
+def nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(SOURCES[source].read_text())))
+
+
+@functools.cache
+def strings(source: str) -> list[str]:
+    """Return the strings of a module except docstrings."""
+    docstrings = {id(node.value) for node in nodes(source) if isinstance(node, ast.Expr)}
+    texts = [(node, string_of(node)) for node in nodes(source)]
+    return [text for node, text in texts if text is not None and id(node) not in docstrings]
+
+
+def imports(source: str) -> set[str]:
+    """Return the top-level packages that a module imports."""
+    names = [alias.name for node in nodes(source) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes(source) if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+def all_strings() -> set[str]:
+    return {text for source in SOURCES for text in strings(source)}
+
+
+def string_of(node: ast.AST | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def calls(source: str, *names: str) -> Iterator[ast.Call]:
+    """Yield the calls of functions or methods with these names."""
+    for node in nodes(source):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            if called in names:
+                yield node
+
+
+def first_arguments(*names: str) -> set[str]:
+    """Return the literal first arguments of all calls of functions or methods with these names."""
+    found = [call.args[0] for source in SOURCES for call in calls(source, *names) if call.args]
+    return {text for text in map(string_of, found) if text}
+
+
+def sub_selects(text: str) -> Iterator[str]:
+    """Yield each sub-select that follows IN."""
+    text = re.sub("--.*", "", text)
+    for match in re.finditer(r"\bIN \((?=SELECT\b)", text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        yield text[match.end() : end - 1]
+
+
+def bodies() -> list[tuple[str, str]]:
+    """Return the names and texts of all statements and SQL functions, without the comments of functions."""
+    return [(name, statement.text) for name, statement in STATEMENTS.items()] + [
+        (part.partition("(")[0], part)
+        for path in sorted(schema.FUNCTIONS.glob("*.sql"))
+        for part in re.sub(r"--.*", "", path.read_text()).split("CREATE OR REPLACE FUNCTION ")[1:]
+    ]
+
+
+def table(document: str) -> dict[str, list[str]]:
+    """Return the cells of each table row of a document by its first cell, where that is code."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / document).read_text(), re.MULTILINE)
+    return {name: cells.split(" | ") for name, cells in rows}
+
+
+def test_no_limit_is_counted_by_user_alone():
+    keys = {
+        (source, ast.unparse(keyword.value))
+        for source in SOURCES
+        for call in calls(source, "limited")
+        for keyword in call.keywords
+        if keyword.arg == "key"
+    }
+    assert len(keys) > 5
+    assert {source for source, key in keys if "caller_id" in key} == set()
+
+
+def test_no_sub_select_after_in_limits_or_locks_rows():
+    """Postgres may evaluate `IN (SELECT … LIMIT)` for each compared row; it evaluates ARRAY(…) and WITH once."""
+    texts = {str(path): path.read_text() for path in [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
+    assert [
+        f"{name}: {within}"
+        for name, text in texts.items()
+        for within in sub_selects(text)
+        if re.search("LIMIT|OFFSET|FOR UPDATE", within)
+    ] == []
+
+
+def test_each_advisory_lock_has_its_own_number_and_name():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    taken = [(number, name) for name, body in bodies() for number in re.findall(r"\b7239\d{6}\b", body)]
+    assert sorted([*taken, (str(schema.SCHEMA_LOCK), "SCHEMA_LOCK")]) == re.findall(
+        r"^\| (\d{10}) \| `(\w+)` \|", page, re.MULTILINE
+    )
+    assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
+
+
+def test_data_model_of_the_architecture_page_names_each_table():
+    tables = set(re.findall(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", schema.SCHEMA.read_text(), re.MULTILINE))
+    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The data model")[2]
+    assert tables - set(re.findall(r"\w+", page.partition("\n## ")[0])) == set()
+
+
+def test_statements_are_used_and_those_that_are_run_exist():
+    run = {
+        node.attr
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "queries"
+    }
+    assert set(STATEMENTS) - run - all_strings() == set()
+    assert run - set(STATEMENTS) == set()
+
+
+def test_python_files_contain_no_sql():
+    assert [
+        (source, text)
+        for source in SOURCES
+        for text in strings(source)
+        if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("package", "owners"),
+    [
+        ("bcrypt", ["auth/core/passwords/hashing.py"]),
+        ("argon2", ["auth/core/passwords/legacy.py"]),
+        ("jwt", [f"auth/core/tokens/{name}.py" for name in ("access_tokens", "jws", "signing_keys")]),
+    ],
+)
+def test_only_its_owners_import_the_package(package, owners):
+    assert [source for source in SOURCES if package in imports(source)] == owners
+
+
+def test_every_raised_error_is_in_the_table_of_errors():
+    assert first_arguments("ApiError", "unavailable", "refusal") - set(ERRORS) == set()
+
+
+def test_every_error_of_the_table_is_used():
+    quoted = Counter(text for source in SOURCES for text in strings(source))
+    quoted.subtract(ERRORS.keys())
+    states = {*(text for text in quoted if quoted[text]), *re.findall(r"'([a-z_]+)'", SQL)}
+    assert set(ERRORS) - states - {f"refresh.{state}" for state in states} == set()
+
+
+def test_table_contract_and_documentation_have_the_same_error_codes():
+    listed = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
+
+    assert {key.rpartition(".")[2] for key in ERRORS} == listed
+    rows = re.findall(r"^\| (`[\w`, ]+`) \| [0-9, ]+ \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(listed)
+
+
+def test_messages_of_errors_are_only_in_the_table():
+    sentences = {sentence for _status, sentence in ERRORS.values() if "{" not in sentence}
+    others = set(SOURCES) - {"auth/web/errors.py"}
+    assert [(source, text) for source in others for text in strings(source) if text in sentences] == []
+
+
+# What people read in their language. The console, the page of messages and what operators read are in English.
+IN_FIVE_LANGUAGES = re.compile(
+    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command|gates/(?:command|check))"
+    "|auth/delivery/(rendering|senders|templates)"
+)
+IN_ENGLISH = re.compile("console|dev_inbox|user_tab")
+
+
+def templates_for_people() -> dict[str, str]:
+    """Return the templates that are shown in five languages, by their names."""
+    paths = [path for path in (ROOT / "auth").rglob("templates/**/*.*") if path.suffix in (".html", ".txt")]
+    named = {str(path.relative_to(ROOT)): path for path in paths}
+    shown = {
+        name: path.read_text()
+        for name, path in named.items()
+        if IN_FIVE_LANGUAGES.match(name) and not IN_ENGLISH.search(name)
+    }
+    assert len(shown) > 50
+    return shown
+
+
+def test_drawings_have_a_viewbox_and_mails_have_none():
+    """Where a style sheet sets the size of an SVG without one, what does not fit is cut off."""
+    files = [
+        path for path in (ROOT / "auth").rglob("*") if path.suffix in {".html", ".svg", ".py", ".js", ".css"}
+    ]
+    drawings = [(path, tag) for path in files for tag in re.findall(r"<svg\b[^>]*", path.read_text())]
+    assert len(drawings) >= len([path for path in files if path.suffix == ".svg"]) > 0
+    assert [(path.name, tag) for path, tag in drawings if "viewBox=" not in tag] == []
+    # Mail programs show no SVG.
+    assert [path.name for path, _ in drawings if "delivery" in path.parts] == []
+
+
+def test_templates_for_people_contain_no_words():
+    """A word would stay English in the other languages."""
+    words = {}
+    for name, source in templates_for_people().items():
+        text = re.sub(r"{#.*?#}|{{.*?}}|{%.*?%}", "", source, flags=re.DOTALL)
+        said = " ".join(re.findall(r' (?:alt|title|placeholder|aria-label)="([^"]*)"', text))
+        shown = re.sub(r' [a-z-]+="[^"]*"|&[a-z]+;|<style.*?</style>', "", text, flags=re.DOTALL)
+        shown = re.sub("<[^>]*>| (autofocus|required|open)", "", shown)
+        words[name] = re.findall("[A-Za-z]{2,}", f"{shown} {said}")
+    assert {name: found for name, found in words.items() if found} == {}
+
+
+def test_python_of_pages_and_messages_contains_no_sentence():
+    sources = [each for each in SOURCES if IN_FIVE_LANGUAGES.match(each) and not IN_ENGLISH.search(each)]
+    sentence = re.compile("[A-Z][a-z’']*[ ,].*[a-z][.?!…]$")
+    found = {source: [text for text in strings(source) if sentence.match(text)] for source in sources}
+    assert {source: texts for source, texts in found.items() if texts} == {}
+
+
+# Where texts are chosen for readers of five languages; refusals to start, and markup, are none.
+CHOOSES_TEXTS = re.compile(
+    "auth/(pages/|core/text/(?!catalogues)|web/html/(?!admin|brand)|delivery/rendering|(social|openid|api_keys)/pages)"
+)
+NO_TEXT = re.compile('[<"]|-src |^AUTH_|^: $')
+
+
+def test_python_of_pages_and_messages_joins_no_words():
+    """Another language has another order, another plural, and another sign between the items of a list."""
+    sources = [each for each in SOURCES if CHOOSES_TEXTS.match(each) and not IN_ENGLISH.search(each)]
+    assert len(sources) > 25
+    piece = re.compile("[A-Za-z]{2,} [a-z]|[a-z]{2,} $|^[,;:]? [a-z]{2,}|^[,:] $")
+    found = {
+        source: [text for text in strings(source) if piece.search(text) and not NO_TEXT.search(text)]
+        for source in sources
+    }
+    assert {source: texts for source, texts in found.items() if texts} == {}
+
+
+def test_templates_for_people_join_no_texts():
+    """`sentences(…)` joins them, because Chinese has no space between sentences. Mails are looked at as a whole."""
+    joined = re.compile(
+        r"""say\([^{}]*}}(?:{%[^%]*%})* (?:{%[^%]*%})*{{ say|~ ["'][ ,]+["']|join\(["'][ ,]+["']\)"""
+    )
+    pages = {name: text for name, text in templates_for_people().items() if "delivery" not in name}
+    found = {name: joined.findall(text) for name, text in pages.items()}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_docs_settings_explains_exactly_the_settings():
+    explained = list(table("settings.md"))
+    of_providers = [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]
+    assert [name for name in explained if name.startswith(PROVIDER_PREFIX)] == of_providers
+    assert [name for name in explained if not name.startswith(PROVIDER_PREFIX)] == settings.names()
+
+
+def test_docs_settings_shows_the_defaults(tmp_path, monkeypatch):
+    defaults = {name: cells[0] for name, cells in table("settings.md").items()}
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert [name for name in WITHOUT_WRITTEN_DEFAULT if "`" in defaults[name]] == []
+    without = settings.load(os.devnull, missing_secrets="ignore")
+    wrong = []
+    for name in set(settings.names()) - WITHOUT_WRITTEN_DEFAULT:
+        with monkeypatch.context() as patch:
+            patch.setenv(name, defaults[name].strip("`"))
+            wrong += [name] if settings.load(os.devnull, missing_secrets="ignore") != without else []
+    assert wrong == []
+
+
+@functools.cache
+def anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    """Yield each document with the target of each of its links to a file or heading."""
+    outside = [ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md")]
+    for document in [*outside, *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+            if "://" not in target:
+                yield document, target
+
+
+def has_target(document: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    file = (document.parent / path).resolve() if path else document
+    return file.exists() and (not anchor or anchor in anchors(file))
+
+
+def test_links_in_the_documentation_have_a_target():
+    assert len(list(links())) > 100
+    assert [(document.name, target) for document, target in links() if not has_target(document, target)] == []
+
+
+def test_promises_of_the_security_page_have_their_tests():
+    page = (ROOT / "docs" / "security.md").read_text()
+    promises = re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", page)
+    assert len(promises) > 20
+    texts = {path: (ROOT / path).read_text() for _, path in promises}
+    assert [
+        name for name, path in promises if not re.search(rf"^ *def {name}\(", texts[path], re.MULTILINE)
+    ] == []

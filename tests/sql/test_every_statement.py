@@ -1,0 +1,58 @@
+"""Rules of all statements."""
+
+import contextlib
+import re
+
+import psycopg2
+import pytest
+from psycopg2.extras import DictCursor
+
+from auth.core.promises import WRONG_CODES_A_DAY
+from auth.web.counts import KINDS
+from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, string_of
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
+    ids=lambda statement: statement.name,
+)
+def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
+    """And returns that as its `state`, for the caller alone."""
+    session = alice.open_session()
+    values = dict.fromkeys(statement.parameters) | {
+        "caller_id": alice.id,
+        "caller_session_id": session.id,
+        "caller_aal": "aal1",
+        "caller_level": "second_factor",
+        "refresh_token_lifetime": 3600,
+        "mfa_required": "none",
+    }
+    with contextlib.closing(psycopg2.connect(database_url)) as connection:
+        cursor = connection.cursor(cursor_factory=DictCursor)
+        cursor.execute(statement.direct, values)
+        assert [row["state"] for row in cursor] == ["insufficient_aal"]
+
+
+def test_kinds_of_counts_are_named_in_one_file(database):
+    (row,) = database.all("SELECT verdict_kinds() AS verdicts, message_kinds() AS messages")
+    kinds = {*row.verdicts, *row.messages}
+    counted = set(
+        re.findall(
+            r"'(\w+)'",
+            " ".join(
+                found
+                for _, body in bodies()
+                for found in re.findall(r"limits_of\('[^)]*|\('\w+'[^;]*?::failure_limit", body)
+            ),
+        )
+    )
+    assert {"login", "try", "code", "api_key"} <= counted
+    windows = {
+        string_of(call.args[0])
+        for source in SOURCES
+        for call in calls(source, "window")
+        if len(call.args) > 1
+    }
+    assert {"message", "invite"} <= windows
+    assert (counted | windows | set(KINDS) | set(WRONG_CODES_A_DAY)) - kinds == set()

@@ -1,0 +1,177 @@
+"""Two people who sign up for one address, in any order, on our pages and by the API.
+
+Both know the address, and only the owner reads its messages. The stranger may guess the owner's password. The
+owner types in any code that arrives, from the first own sign-up on, and confirms a link only if its page names the
+owner's network.
+"""
+
+import sys
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from auth.core.tokens import one_time
+from auth.web.context import EXTENSION
+from tests.support.links import PHONE, SITE, type_in
+from tests.support.pages import words
+from tests.support.services import ELSEWHERE, HOME
+from tests.support.user_agent import UserAgent
+from tests.system.attack_model.actors import Device, Environment
+
+EMAIL = "owner@example.com"
+OWNERS, STRANGERS = "Correct-Horse-1", "Mallorys-Horse-1"
+QUOTA = 4
+ASKING = ("sign up", "sign up on the page", "resend", "resend on the page")
+GUESSING = "sign up with the owner's password"
+MOVES = [
+    *(("owner", act) for act in (*ASKING, "sign up on the page", "type", "type", "type on the page")),
+    *(("owner", act) for act in ("type on the page", "open a link", "open a link on the phone", "wait")),
+    *(("stranger", act) for act in (*ASKING, "sign up", GUESSING, "use the quota up", "wait")),
+    *(("minutes", minutes) for minutes in (2, 11, 61)),
+]
+
+_CONFIRMED = """
+SELECT password_hash, user_metadata ->> 'name' AS name
+  FROM users
+ WHERE coalesce(email_confirmed_at, phone_confirmed_at) IS NOT NULL
+"""
+
+
+_TYPED = """SELECT id::text FROM typed_addresses
+            WHERE browser_hash = %(browser_hash)s AND address = %(address)s ORDER BY expires_at DESC LIMIT 1"""
+
+
+class Person:
+    def __init__(self, environment: Environment, network: str, name: str, password: str) -> None:
+        self.environment, self.network, self.name, self.password = environment, network, name, password
+        self.device = Device(environment.app.test_client(), network)
+        self.browser = self.new_browser()
+        self.has_signed_up = False
+
+    def new_browser(self) -> UserAgent:
+        client = self.environment.app.test_client(use_cookies=False)
+        client.environ_base["HTTP_X_FORWARDED_FOR"] = self.network
+        return UserAgent({SITE: client})
+
+    @property
+    def is_in(self) -> bool:
+        return self.browser.cookie("latchkey") is not None
+
+    def submit(self, path: str, browser: UserAgent | None = None, **fields: str) -> Any:
+        """Submit a form of a page, which need not show it."""
+        browser = browser or self.browser
+        page = browser.visit(f"{SITE}/forgot-password")
+        return browser.post(f"{SITE}/{path}", fields | {"form_token": page.forms[0].fields["form_token"]})
+
+    def typed(self, address: str) -> str:
+        """Return the id of an address that the browser has typed, or none."""
+        cookie = self.browser.cookie("latchkey_waiting")
+        hashed = one_time.hash_token(cookie.value) if cookie else None
+        rows = self.environment.rows.all(_TYPED, browser_hash=hashed, address=address)
+        return rows[0].id if rows else ""
+
+    def ask(self, act: str, kind: str, address: str) -> None:
+        if act in ("sign up", GUESSING):
+            password = OWNERS if act == GUESSING else self.password
+            body = {kind: address, "password": password, "data": {"name": self.name}}
+            assert self.device.post("/signup", json=body).status_code in (201, 429)
+        elif act == "sign up on the page":
+            self.submit("sign-up", email=address, password=self.password)
+        elif act == "resend":
+            self.device.post("/resend", json={"type": "signup" if kind == "email" else "sms", kind: address})
+        else:
+            self.submit("sign-up/code", email=address, typed=self.typed(address))
+        self.has_signed_up |= act.startswith("sign up")
+
+
+class SignUps(RuleBasedStateMachine):
+    """One address, its owner and a stranger. A subclass sets `environment`."""
+
+    environment: Environment
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.environment.rows.empty()
+        self.owner = Person(self.environment, HOME, "Owner", OWNERS)
+        self.stranger = Person(self.environment, ELSEWHERE, "Stranger", STRANGERS)
+
+    @initialize(kind=st.sampled_from(["email", "phone"]))
+    def begin(self, kind: str) -> None:
+        self.kind, self.address = kind, EMAIL if kind == "email" else PHONE
+
+    # One rule, because Hypothesis leaves out most rules of most examples.
+    @rule(number=st.integers(0, 3), move=st.sampled_from(MOVES))
+    def moves(self, number: int, move: tuple[str, Any]) -> None:
+        who, act = move
+        if who == "minutes":
+            self.environment.pass_time(minutes=act)
+        elif who == "stranger":
+            self.stranger_acts(act)
+        elif not self.owner.is_in:
+            self.owner_acts(act, number)
+        self.check()
+
+    def stranger_acts(self, act: str) -> None:
+        if act == "use the quota up":
+            for number in range(QUOTA):
+                self.stranger.device.network = f"192.0.2.{number}"
+                self.stranger.ask("resend", self.kind, self.address)
+            self.stranger.device.network = ELSEWHERE
+        elif act == "wait":
+            self.stranger.browser.visit(f"{SITE}/sign-up/code?typed={self.stranger.typed(self.address)}")
+        else:
+            self.stranger.ask(act, self.kind, self.address)
+
+    def owner_acts(self, act: str, number: int) -> None:
+        sent = self.environment.outbox.sent(self.address, "signup")[::-1]
+        if act in ASKING:
+            self.owner.ask(act, self.kind, self.address)
+        elif act == "wait":
+            self.owner.browser.visit(f"{SITE}/sign-up/code?typed={self.owner.typed(self.address)}")
+        elif self.owner.has_signed_up and number < len(sent):
+            # Of the newest messages.
+            self._read(act, sent[number])
+
+    def _read(self, act: str, message: Any) -> None:
+        if act == "type":
+            kind = "signup" if self.kind == "email" else "sms"
+            if type_in(self.owner.device, kind, self.address, message.code).status_code == 200:
+                # The next thing to do in the application, or when the session has ended.
+                self._recover()
+        elif act == "type on the page":
+            self.owner.submit("sign-up/verify", typed=self.owner.typed(self.address), code=message.code)
+        elif message.token:
+            browser = self.owner.browser if act == "open a link" else self.owner.new_browser()
+            page = browser.visit(f"{SITE}/verify?type=signup&token={message.token}")
+            if page.status == 200:
+                declines = {} if HOME in words(page) or "from" not in words(page) else {"action": "decline"}
+                browser.post(f"{SITE}/verify", page.forms[0].fields | declines)
+
+    def _recover(self) -> None:
+        """Sign in by another code, for a new password, in the browser."""
+        self.environment.pass_time(hours=25)
+        self.owner.submit("forgot-password", email=self.address)
+        code = self.environment.outbox.last(self.address).code
+        self.owner.submit("forgot-password/verify", typed=self.owner.typed(self.address), code=code)
+        assert self.owner.is_in, "the owner is locked out"
+
+    def check(self) -> None:
+        """Assert that the stranger has nothing of a confirmed account."""
+        assert not self.stranger.is_in, "the stranger is signed in"
+        for user in self.environment.rows.all(_CONFIRMED):
+            passwords = self.environment.app.extensions[EXTENSION].passwords
+            assert not passwords.check(STRANGERS, user.password_hash), "the stranger's password counts"
+            assert user.name != self.stranger.name, "the stranger's data counts"
+
+    def teardown(self) -> None:
+        if sys.exc_info()[0] is None and not self.owner.is_in:
+            # Whatever the stranger has done, the owner gets in the next day.
+            self.environment.pass_time(hours=25)
+            self.owner.ask("sign up on the page", self.kind, self.address)
+            if sent := self.environment.outbox.sent(self.address, "signup"):
+                code = sent[-1].code
+                self.owner.submit("sign-up/verify", typed=self.owner.typed(self.address), code=code)
+            if not self.owner.is_in:
+                self._recover()
+            self.check()

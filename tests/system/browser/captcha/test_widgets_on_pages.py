@@ -1,0 +1,137 @@
+"""Our pages with the widgets of Turnstile and hCaptcha, in Chromium, against a provider of this machine."""
+
+import sys
+
+import pytest
+
+from tests.support.browser import fill, opened
+from tests.support.captcha_widgets import SECRET, SITE_KEY, Provider
+from tests.support.processes import GUNICORN
+from tests.support.smtp_server import Certificate
+from tests.support.users import PASSWORD
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+DAVE = "dave@example.com"
+REFUSED = "The check that you aren’t a robot failed. Try again."
+AWAY = "The service isn’t available right now."
+
+
+@pytest.fixture(scope="module", params=["turnstile", "hcaptcha"])
+def widgets(request, tmp_path_factory):
+    with Provider(request.param, Certificate(tmp_path_factory.mktemp("tls"))) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory, widgets):
+    """A browser that finds the provider on this machine."""
+    with opened(tmp_path_factory.mktemp("chromium"), *widgets.flags) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def settings(mailing, widgets):
+    return mailing | {
+        "AUTH_CAPTCHA": widgets.kind,
+        "AUTH_CAPTCHA_SECRET": SECRET,
+        "AUTH_CAPTCHA_SITE_KEY": SITE_KEY,
+        "SITEVERIFY_URL": widgets.siteverify,
+    }
+
+
+@pytest.fixture(scope="module")
+def gunicorn():
+    return [sys.executable, *GUNICORN, "--config", "tests/support/captcha.conf.py"]
+
+
+@pytest.fixture
+def provider(widgets) -> Provider:
+    widgets.forget()
+    return widgets
+
+
+def sign_up(page, here, provider, *, waits=True):
+    page.open(f"{here}/sign-up")
+    send(page, provider, waits=waits)
+
+
+def send(page, provider, *, waits=True):
+    field = f"document.querySelector('[name={provider.fields[0]}]')"
+    page.wait(lambda: page.run(f"Boolean({field}{'?.value' if waits else ''})"))
+    fill(page, email=DAVE, password=PASSWORD)
+    page.click("Create account")
+
+
+def test_token_of_the_widget_signs_up_and_is_verified_once(page, here, provider, post):
+    sign_up(page, here, provider)
+    page.wait_for("Check your inbox")
+    assert post.read(DAVE, "Confirm")
+    assert provider.asked == [{"secret": SECRET, "response": provider.given[0]}]
+
+
+@pytest.mark.parametrize("case", ["wrong", "reused", "another host", "not JSON", "silent"])
+def test_refused_token_signs_nobody_up_and_a_new_one_does(page, here, provider, database, case):
+    if case == "wrong":
+        provider.token = "wrong"
+    elif case == "reused":
+        provider.token = "once"
+        provider.spend("once")
+    elif case == "another host":
+        provider.hostname = "evil.example"
+    elif case == "not JSON":
+        provider.body = b"<html>"
+    else:
+        provider.behaviour = "hang"
+    sign_up(page, here, provider)
+    page.wait_for(AWAY if case in ("not JSON", "silent") else REFUSED)
+    assert (database.count("users"), database.count("outbox"), len(provider.asked)) == (0, 0, 1)
+    # Of the refused form.
+    assert not [each for each in page.complaints() if "status of" not in each]
+    provider.forget()
+    sign_up(page, here, provider)
+    page.wait_for("Check your inbox")
+    assert database.count("users") == 1
+
+
+def test_slow_answer_is_waited_for(page, here, provider, database):
+    provider.patience = 1.0
+    sign_up(page, here, provider)
+    page.wait_for("Check your inbox")
+    assert database.count("users") == 1
+
+
+def test_form_sent_before_the_widget_is_done_is_refused_and_asks_nobody(page, here, provider, database):
+    provider.delay = 600_000
+    sign_up(page, here, provider, waits=False)
+    page.wait_for(REFUSED)
+    assert (provider.asked, database.count("users")) == ([], 0)
+
+
+def test_page_allows_the_hosts_of_its_widget_and_no_others(page, here, site, provider):
+    policies = {path: site.get(path).headers["Content-Security-Policy"] for path in ("/sign-up", "/nowhere")}
+    allowed = {
+        each.partition(" ")[0]: each.split()[1:]
+        for each in policies["/sign-up"].split("; ")
+        if "https://" in each
+    }
+    turnstile, hcaptcha = (
+        ["https://challenges.cloudflare.com"],
+        ["https://hcaptcha.com", "https://*.hcaptcha.com"],
+    )
+    named = {name: [host for host in hosts if host.startswith("https://")] for name, hosts in allowed.items()}
+    if provider.kind == "turnstile":
+        assert named == dict.fromkeys(("script-src", "frame-src"), turnstile)
+    else:
+        assert named == dict.fromkeys(("script-src", "frame-src", "style-src", "connect-src"), hcaptcha)
+    assert "https://" not in policies["/nowhere"]
+    page.open(f"{here}/sign-up")
+    blocked = page.run(
+        """new Promise((resolve) => {
+          addEventListener("securitypolicyviolation", ({ blockedURI }) => resolve(blockedURI));
+          const script = document.createElement("script");
+          script.src = "https://evil.example/script.js";
+          document.body.append(script);
+        })"""
+    )
+    assert blocked == "https://evil.example/script.js"
+    assert all("Content Security Policy" in each for each in page.complaints())

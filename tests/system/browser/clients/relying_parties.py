@@ -1,0 +1,243 @@
+"""Foreign relying parties, unmodified, on loopback: Authlib in Flask, openid-client in Node.js, and
+mod_auth_openidc in Apache.
+"""
+
+import json
+import os
+import secrets
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.flask_client import OAuth
+from flask import Flask, jsonify, redirect, url_for
+from flask.typing import ResponseReturnValue
+
+from tests.support.browser import Browser
+from tests.support.processes import free_port, short_directory
+from tests.support.programs import find_program
+from tests.support.relying_parties import running
+from tests.support.server import served
+
+CLIENTS = Path(__file__).parents[2] / "clients"
+SCOPES = "openid profile email groups offline_access"
+
+
+class RelyingParty(ABC):
+    """An application of one user, which runs inside the context.
+
+    Its home page is for users that are signed in, and others are sent to the provider. It shows `id_token` (the
+    claims), `userinfo`, `access_token` and `refresh_token` as JSON.
+    """
+
+    # What a client of this party has, apart from its URIs.
+    METADATA: ClassVar[dict[str, Any]] = {}
+    # Where the party refreshes, then to show its home page, or `error_code`.
+    REFRESH = "/refresh"
+    HOME = "/"
+    # Where it is told of ended sessions.
+    BACKCHANNEL = ""
+
+    def __init__(self, issuer: str) -> None:
+        self.issuer = issuer
+        self.port = free_port()
+        # A name, so that it is another site than the issuer.
+        self.url = f"http://localhost:{self.port}"
+        self.goodbye = f"{self.url}/goodbye"
+        # Where the party signs the user out, here too.
+        self.logout = "/logout"
+        self._open = ExitStack()
+
+    def registration(self) -> dict[str, Any]:
+        """Return what POST /admin/oauth/clients takes."""
+        uris = {"redirect_uris": [f"{self.url}/callback"], "post_logout_redirect_uris": [self.goodbye]}
+        told = {"backchannel_logout_uri": f"{self.url}{self.BACKCHANNEL}"} if self.BACKCHANNEL else {}
+        return {"client_name": type(self).__name__, **uris, **told, **self.METADATA}
+
+    def use(self, client: dict[str, Any]) -> Self:
+        """Set the registered client."""
+        self.client_id, self.client_secret = client["client_id"], client.get("client_secret", "")
+        return self
+
+    def __enter__(self) -> Self:
+        try:
+            self.start(self._open)
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @abstractmethod
+    def start(self, until_end: ExitStack) -> None:
+        """Run, and answer as soon as this returns."""
+
+    def refresh(self, page: Browser) -> dict[str, Any] | None:
+        """Let it refresh its tokens, and return its session, or None if it could not."""
+        page.open(self.url + self.REFRESH)
+        page.wait(lambda: urlsplit(page.url).path not in ("/refresh", "/callback"))
+        return None if "error_code=" in page.url else self.session(page)
+
+    def session(self, page: Browser) -> dict[str, Any]:
+        """Return what its home page shows."""
+        page.open(self.url + self.HOME)
+        return json.loads(page.text)
+
+    def _run(self, until_end: ExitStack, command: list[str], **environment: str) -> None:
+        """Run a program until the end."""
+        directory = until_end.enter_context(short_directory())
+        environment |= {"PATH": os.environ["PATH"], "HOME": str(directory)}
+        until_end.enter_context(running(command, self.url, directory / "output", directory, **environment))
+
+
+class Authlib(RelyingParty):
+    """Sends its secret by HTTP Basic, and refreshes when it asks for the claims with an expired token."""
+
+    METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_basic"}
+
+    def start(self, until_end: ExitStack) -> None:
+        app = Flask("authlib")
+        app.secret_key = secrets.token_hex()
+        token: dict[str, Any] = {}
+        latchkey = OAuth(app).register(
+            "latchkey",
+            client_id=self.client_id,
+            client_secret=self.client_secret,
+            server_metadata_url=f"{self.issuer}/.well-known/openid-configuration",
+            client_kwargs={"scope": SCOPES, "code_challenge_method": "S256"},
+            update_token=lambda new, **_: token.update(new),
+        )
+
+        @app.get("/again")
+        def sign_in() -> ResponseReturnValue:
+            token.clear()
+            return latchkey.authorize_redirect(url_for("callback", _external=True))
+
+        @app.get("/")
+        def home() -> ResponseReturnValue:
+            if not token:
+                return sign_in()
+            shown = {name: token[name] for name in ("access_token", "refresh_token")}
+            return jsonify(id_token=token["userinfo"], userinfo=latchkey.userinfo(token=token), **shown)
+
+        @app.get("/callback")
+        def callback() -> ResponseReturnValue:
+            token.update(latchkey.authorize_access_token())
+            return redirect("/")
+
+        @app.get("/refresh")
+        def refresh() -> ResponseReturnValue:
+            try:
+                latchkey.userinfo(token={**token, "expires_at": 1})
+            except OAuthError as error:
+                return redirect(f"/refused?error_code={error.error}")
+            return redirect("/")
+
+        @app.get("/logout")
+        def logout() -> ResponseReturnValue:
+            id_token = token["id_token"]
+            token.clear()
+            return latchkey.logout_redirect(self.goodbye, id_token)
+
+        @app.get("/goodbye")
+        @app.get("/refused")
+        def goodbye() -> ResponseReturnValue:
+            return "Goodbye"
+
+        until_end.enter_context(served(app, self.port))
+
+
+class OpenIdClient(RelyingParty):
+    """A public client, which wants ES256 in its id_token."""
+
+    METADATA: ClassVar[dict[str, Any]] = {
+        "token_endpoint_auth_method": "none",
+        "id_token_signed_response_alg": "ES256",
+    }
+
+    def start(self, until_end: ExitStack) -> None:
+        node = find_program("node", "nodejs", "OPENID-CLIENT IS NOT TESTED")
+        if not (CLIENTS / "node_modules" / "openid-client").is_dir():
+            pytest.skip("OPENID-CLIENT IS NOT TESTED: it needs npm, then: make test-browser")
+        client = {"CLIENT_ID": self.client_id, "CLIENT_SECRET": self.client_secret, "SCOPES": SCOPES}
+        client["ALGORITHM"] = self.METADATA.get("id_token_signed_response_alg", "RS256")
+        command = [node, str(CLIENTS / "relying-party.mjs")]
+        self._run(until_end, command, ISSUER=self.issuer, PORT=str(self.port), **client)
+
+
+class OpenIdClientWithSecret(OpenIdClient):
+    """Sends its secret in the form, and verifies id_tokens with RS256, the default."""
+
+    METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_post"}
+
+
+class ModAuthOpenIdc(RelyingParty):
+    """Apache in front of a page, by the module of Debian."""
+
+    METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_basic"}
+    HOME = "/callback?info=json"
+    BACKCHANNEL = "/callback?logout=backchannel"
+
+    MODULES = Path("/usr/lib/apache2/modules")
+    NEEDED = ("mpm_event", "authn_core", "authz_core", "authz_user", "dir", "auth_openidc")
+
+    def __init__(self, issuer: str) -> None:
+        super().__init__(issuer)
+        self.logout = f"/callback?{urlencode({'logout': self.goodbye})}"
+
+    def start(self, until_end: ExitStack) -> None:
+        program = find_program("apache2", "libapache2-mod-auth-openidc", "MOD_AUTH_OPENIDC IS NOT TESTED")
+        if not (self.MODULES / "mod_auth_openidc.so").exists():
+            pytest.skip("MOD_AUTH_OPENIDC IS NOT TESTED: apt-get install libapache2-mod-auth-openidc")
+        directory = until_end.enter_context(short_directory())
+        for name in ("index.html", "goodbye"):
+            (directory / name).write_text(name)
+        load = "\n".join(f"LoadModule {name}_module {self.MODULES}/mod_{name}.so" for name in self.NEEDED)
+        user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
+        config = directory / "apache.conf"
+        config.write_text(
+            f"""{load}
+{user}
+ServerName localhost
+Listen 127.0.0.1:{self.port}
+PidFile {directory}/pid
+DefaultRuntimeDir {directory}
+ErrorLog {directory}/log
+DocumentRoot {directory}
+OIDCProviderMetadataURL {self.issuer}/.well-known/openid-configuration
+OIDCClientID {self.client_id}
+OIDCClientSecret {self.client_secret}
+OIDCRedirectURI {self.url}/callback
+OIDCScope "{SCOPES}"
+OIDCPKCEMethod S256
+OIDCCryptoPassphrase {secrets.token_hex()}
+OIDCUserInfoRefreshInterval 1
+OIDCInfoHook access_token id_token refresh_token userinfo
+<Location />
+  AuthType openid-connect
+  Require valid-user
+</Location>
+<Location /goodbye>
+  AuthType none
+  Require all granted
+</Location>
+"""
+        )
+        self._run(until_end, [program, "-X", "-f", str(config)])
+
+    def refresh(self, page: Browser) -> dict[str, Any] | None:
+        try:
+            query = {"refresh": f"{self.url}/", "access_token": self.session(page)["access_token"]}
+            self.REFRESH = f"/callback?{urlencode(query)}"
+            return super().refresh(page)
+        except json.JSONDecodeError:  # it was told that the session has ended
+            return None
+
+
+PARTIES: list[type[RelyingParty]] = [Authlib, OpenIdClient, OpenIdClientWithSecret, ModAuthOpenIdc]

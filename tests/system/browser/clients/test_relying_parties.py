@@ -1,0 +1,148 @@
+"""Applications sign a user in here, with code that is not ours: Authlib, openid-client and mod_auth_openidc.
+
+Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.factors import App, set_up
+from tests.support.processes import BRIEF_GUNICORN, wait_until
+from tests.support.relying_parties import ENDS, TELLS, allow, create_client, end_session, sign_in
+from tests.support.users import Person
+from tests.system.browser.clients.relying_parties import (
+    PARTIES,
+    Authlib,
+    ModAuthOpenIdc,
+    OpenIdClient,
+    RelyingParty,
+)
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.fixture(scope="module")
+def gunicorn() -> list[str]:
+    """ID tokens expire within a test."""
+    return BRIEF_GUNICORN
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return TELLS
+
+
+@pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
+def party(
+    request: Any, page: Browser, site: Any, here: str, service_role: dict[str, str]
+) -> Iterator[RelyingParty]:
+    """An application that is registered here."""
+    party = request.param(here)
+    with party.use(create_client(site, service_role, **party.registration())):
+        yield party
+        # Its pages may still ask for an icon.
+        page.open("about:blank")
+
+
+@pytest.fixture
+def phone_app(alice: Person) -> App:
+    return set_up(alice.open_session())[0]
+
+
+@pytest.fixture
+def signed_in(page: Browser, party: RelyingParty, alice: Person, phone_app: App) -> dict[str, Any]:
+    """Sign in at the application, and return what it knows."""
+    enter(page, party, alice, phone_app)
+    return party.session(page)
+
+
+def enter(page: Browser, party: RelyingParty, alice: Person, phone_app: App | None = None) -> None:
+    page.open(party.url)
+    sign_in(page, alice, phone_app)
+    allow(page, type(party).__name__)
+    page.wait(lambda: page.url.startswith(party.url))
+
+
+def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, here):
+    claims, userinfo = signed_in["id_token"], signed_in["userinfo"]
+    assert (claims["iss"], claims["sub"], claims["email"]) == (here, alice.id, alice.email)
+    assert (claims["acr"], set(claims["amr"])) == ("aal2", {"mfa", "otp", "pwd"})
+    assert (userinfo["sub"], userinfo["email"]) == (alice.id, alice.email)
+    refreshed = party.refresh(page)
+    assert refreshed["userinfo"] == userinfo
+    assert refreshed["access_token"] != signed_in["access_token"]
+    assert refreshed["refresh_token"] != signed_in["refresh_token"]
+    page.open(party.url + party.logout)
+    page.wait(lambda: page.url.partition("?")[0] == party.goodbye)
+    page.open(party.url)
+    page.wait_for("Sign in")
+
+
+def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_until_a_ban(
+    page, party, alice, phone_app, database, site, service_role
+):
+    def change(**members: Any) -> None:
+        assert site.put(f"/admin/users/{alice.id}", json=members, headers=service_role).status_code == 200
+
+    change(app_metadata={"groups": ["editors", "staff"]})
+    database.run("UPDATE oauth_clients SET token_lifetime = 5")
+    enter(page, party, alice, phone_app)
+    before = party.session(page)
+    assert before["userinfo"]["groups"] == ["editors", "staff"]
+    change(app_metadata={"groups": ["staff"]})
+    wait_until(lambda: time.time() > before["id_token"]["exp"] + 1)
+    after = party.refresh(page)
+    assert (after["userinfo"]["sub"], after["userinfo"]["groups"]) == (alice.id, ["staff"])
+    assert after["access_token"] != before["access_token"]
+    change(ban_duration="1h")
+    assert party.refresh(page) is None
+
+
+def test_user_removes_the_application_on_the_account_page(page, party, signed_in, here):
+    assert party.refresh(page)
+    page.open(f"{here}/account")
+    assert type(party).__name__ in page.run("document.querySelector('#applications').innerText")
+    page.run("document.querySelector('#applications .act').click()")
+    page.wait_for(f"Remove “{type(party).__name__}”?")
+    page.run("document.querySelector('main form button').click()")
+    page.wait_for("The application has been removed.")
+    assert party.refresh(page) is None
+
+
+def test_user_signs_out_everywhere(page, party, signed_in, alice):
+    assert alice.open_session().post("/logout?scope=global").status_code == 200
+    assert party.refresh(page) is None
+
+
+@pytest.mark.parametrize("party", [OpenIdClient], indirect=True, ids=["OpenIdClient"])
+def test_application_revokes_its_refresh_token(page, party, signed_in):
+    page.open(f"{party.url}/revoke")
+    page.wait_for("Revoked")
+    assert party.refresh(page) is None
+
+
+@pytest.mark.parametrize("party", [Authlib], indirect=True, ids=["Authlib"])
+def test_user_who_has_agreed_comes_back_by_the_sign_in_alone(page, party, signed_in, alice, phone_app):
+    """Chromium applies form-action of our pages to the redirect to the application."""
+    page.forget()
+    page.open(party.url + "/again")
+    sign_in(page, alice, phone_app, steps=1)
+    page.wait(lambda: page.url.startswith(party.url))
+    assert party.session(page)["id_token"]["sub"] == alice.id
+
+
+@pytest.mark.parametrize("party", [ModAuthOpenIdc], indirect=True, ids=["ModAuthOpenIdc"])
+@pytest.mark.parametrize("end", ENDS)
+def test_application_ends_its_session_when_it_ends_here(
+    page, party, site, database, service_role, alice, end
+):
+    enter(page, party, alice)
+    end_session(end, site, service_role, alice)
+    # A request that reaches mod_auth_openidc meanwhile would store the session anew.
+    wait_until(lambda: database.count("outbox", "channel = 'logout' AND outcome = 'sent'"))
+    page.open(party.url)
+    page.wait(lambda: not page.url.startswith(party.url))

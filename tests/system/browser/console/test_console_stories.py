@@ -1,0 +1,227 @@
+"""Whole stories of administrators in Chromium, and all pages of the console with axe-core."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.test_console_routes import FRAME, Console
+from tests.support import security_keys
+from tests.support.answers import NO_ID
+from tests.support.browser import Browser, fill
+from tests.support.factors import App, set_up
+from tests.support.pictures import take_overview
+from tests.support.users import PASSWORD, Session
+from tests.system.browser.pages.test_accessibility import AXE, CUT_OFF, SCREENS, problems
+from tests.system.browser.pages.test_stories import signed_in_with_new_passkey
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+# Cells whose text cannot be read whole. Those of users have a page.
+_CUT = "[...document.querySelectorAll('td:not(.cut)')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
+# What is long, and what ends at a certain time, in every list and on every page.
+LONG_ADDRESS = "a" * 64 + "@a-long-name-of-a-department.of-a-longer-name-of-a-company.example"
+LONG = """
+UPDATE users SET email = %(address)s, banned_until = now() + interval '1 day' WHERE role <> 'admin';
+UPDATE outbox SET last_error = %(error)s;
+UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 hour', previous_secret = '',
+  previous_secret_expires_at = now() + interval '1 hour';
+UPDATE identity_providers SET enabled = false, name = left(repeat('Acme Corporation ', 6), 80),
+  issuer = 'https://login.a-long-name-of-a-department.example/realms/' || repeat('a', 80);
+INSERT INTO identity_provider_domains SELECT 'a-long-name-of-a-department-' || n || '.example', id
+  FROM identity_providers, generate_series(1, 9) AS n;
+UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour';
+"""
+CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
+
+
+# Wings with pages of the console.
+WINGS = {"AUTH_SSO": "true", "AUTH_GATE": "true"}
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return WINGS
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(**WINGS)
+
+
+@pytest.fixture
+def passkey(page, here, carol, authenticator, database) -> None:
+    """Carol's passkey, with which she is signed in; as if she had given a code of her mailbox."""
+    signed_in_with_new_passkey(page, here, carol, prepare=lambda: database.run(CODE_GIVEN))
+
+
+@pytest.fixture
+def owner(site, carol, database) -> tuple[App, Session]:
+    """Carol's authenticator app, and her session with it."""
+    session = carol.sign_in(client=site)
+    database.run(CODE_GIVEN)
+    return set_up(session)
+
+
+@pytest.fixture
+def key(page, here, owner, carol) -> Iterator[str]:
+    """Carol's security key, with which she is signed in on the console."""
+    added = page.add_authenticator(is_key=True)
+    security_keys.enrol_in_browser(page, here, owner[1], "Blue key")
+    sign_in(page, f"{here}/console", carol)
+    page.click("Blue key")
+    page.wait_for("Overview")
+    yield added
+    page.remove_authenticator(added)
+
+
+def sign_in(page: Browser, url: str, person) -> None:
+    page.open(url)
+    fill(page, email=person.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+
+
+def press(page: Browser, title: str, credential: str, outcome: str) -> None:
+    """Choose an act on the present page, confirm it with a credential, and wait for the outcome."""
+    page.click(title)
+    page.wait_for("Cancel")
+    page.click(f"{title} with {credential}")
+    page.wait_for(outcome)
+
+
+def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, passkey, app, ids, database):
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/system/clients")
+    axe, console = AXE.read_text(), Console(app, ids, database)
+    database.run(LONG, address=LONG_ADDRESS, error="connection reset by peer " * 20)
+
+    def check(name: str) -> None:
+        page.run(axe)
+        for width, height, dark in SCREENS:
+            page.resize(width, height, dark=dark)
+            assert problems(page) == [], (name, width)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+            assert page.run(_CUT) == [], (name, width)
+            assert page.run(CUT_OFF) == [], (name, width)
+
+    for path in {*console.pages, *console.forms} - {FRAME}:
+        page.open(here + path)
+        # An act on many users submits itself until it is done.
+        page.wait(lambda: page.run("!document.querySelector('[data-continue]')"))
+        check(path)
+    for path in ("users?status=x", "users?q=nobody", f"applications/{NO_ID}", "messages?to=nobody"):
+        page.open(f"{here}/console/{path}")
+        check(path)
+    page.open(f"{here}/console/applications/new")
+    fill(page, redirect_uris="grafana.example.com")
+    page.click("Add an application with a passkey")
+    page.wait_for("can’t be used")
+    assert page.run("document.activeElement.name") == "redirect_uris"
+    check("a wrong application")
+    fill(page, redirect_uris="https://grafana.example.com/")
+    page.click("Add an application with a passkey")
+    page.wait_for("Copy the secret now")
+    check("a secret")
+    if "PICTURES" in os.environ:
+        take_overview(page, here, database)
+
+
+def find(console: Browser, search: str) -> None:
+    """Search for users with the keyboard alone."""
+    console.press("/")
+    console.wait(lambda: console.run("document.activeElement.id") == "search")
+    console.type(search)
+    console.press("Enter")
+    console.wait_for("starts with")
+
+
+def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, database):
+    _app, session = set_up(alice.sign_in(client=site), "Old phone")
+    page.open(f"{here}/console")
+    find(page, "alice@ex")
+    page.click(alice.email)
+    page.wait_for("Can sign in with a password")
+    page.click("Remove Old phone")
+    page.wait_for("Removes 1 authenticator app: “Old phone”.")
+    page.click("Remove with a passkey")
+    page.wait_for("No authenticator app, security key or passkey.")
+    page.click("End all sessions")
+    page.wait_for("Ends 1 session.")
+    page.click("End all sessions")
+    page.wait_for("All sessions ended.")
+    assert session.get("/user").status_code == 401
+    assert database.count("factors", "user_id = %(id)s", id=alice.id) == 0
+
+
+def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):
+    page.open(f"{here}/console/users/{alice.id}/addresses")
+    fill(page, email=bob.email)
+    page.click("Change addresses with a passkey")
+    page.wait_for("Another user has this email address.")
+    # The refused form has a new challenge, and what was typed.
+    assert page.run("document.querySelector('[name=email]').value") == bob.email
+    fill(page, email="new@example.com")
+    page.click("Change addresses with a passkey")
+    page.wait_for("Addresses saved.")
+    press(page, "Delete", "a passkey", "This user was deleted.")
+    assert database.count("users", "id = %(id)s", id=alice.id) == 0
+
+
+def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, target, database):
+    page.open(f"{here}/console/webhooks/new")
+    # The browser asks for the missing field before it asks for the key.
+    page.click("Add a webhook with Blue key")
+    page.wait(lambda: page.run("document.activeElement.name") == "url")
+    fill(page, url=f"{target.url}/hooks", description="Billing")
+    page.run("for (const box of document.querySelectorAll('[type=checkbox]')) box.checked = false")
+    page.click("Add a webhook with Blue key")
+    page.wait_for("Choose at least one event.")
+    assert page.run("document.querySelector('[name=description]').value") == "Billing"
+    page.run("document.querySelector('[name=user_created]').checked = true")
+    page.click("Add a webhook with Blue key")
+    page.wait_for("Copy the secret now")
+    made = database.one("SELECT id, events, description FROM webhooks")
+    assert (made.events, made.description) == (["user.created"], "Billing")
+    page.open(f"{here}/console/webhooks/{made.id}")
+    press(page, "Create a new secret", "Blue key", "Copy the secret now")
+    page.open(f"{here}/console/webhooks/{made.id}")
+    press(page, "Delete", "Blue key", "Webhook deleted.")
+    assert database.count("webhooks") == 0
+
+
+def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner, key, alice, database):
+    page.clear(key)
+    page.open(f"{here}/console/users/{alice.id}/delete")
+    page.click("Delete with Blue key")
+    page.wait_for("No passkey or security key was used. Try again, or choose another way.")
+    assert database.count("users", "id = %(id)s", id=alice.id) == 1
+    fill(page, factor_code=owner[0].code())
+    page.click("Delete")
+    page.wait_for("This user was deleted.")
+
+
+def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(console, here, alice, database):
+    database.run(
+        "INSERT INTO users (email, made_by) SELECT n || '@spam.example', 'signup' FROM generate_series(1, 20) AS n"
+    )
+    find(console, "@spam.example")
+    ticked = "document.querySelectorAll('[name=id]:checked').length"
+    console.run("document.querySelector('thead input').click()")
+    assert console.run(ticked) == 20
+    console.run("document.querySelector('[name=id]').click()")
+    assert console.run("document.querySelector('thead input').indeterminate")
+    console.run("document.querySelector('thead input').click()")
+    assert console.run(ticked) == 20
+    console.click("Ban")
+    console.wait_for("Bans 20 users")
+    console.click("Ban these users")
+    console.wait_for("20 of 20 done.")
+    banned = "banned_until > now() AND email LIKE '%%@spam.example'"
+    assert database.count("users", "banned_until > now()") == database.count("users", banned) == 20
+    # Not after its page was left: the rest was to stay as it is.
+    console.open(f"{here}/console/users")
+    database.run("UPDATE bulk_acts SET position = 1")
+    console.run("history.back()")
+    console.wait_for("1 of 20 done.")
+    assert console.run("document.querySelector('form button.danger').innerText") == "Continue"

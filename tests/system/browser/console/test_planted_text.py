@@ -1,0 +1,149 @@
+"""Text that users, browsers, providers and mail servers have planted: shown everywhere, executed nowhere."""
+
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, urldefrag
+
+import pytest
+
+from auth.core.text.labels import quoted
+from tests.support.audit import act
+from tests.support.browser import Browser
+from tests.support.users import register
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+# What escapes become elements of: x-planted, or an attribute of this name.
+TAG = "<x-planted>"
+CORPUS = " ".join(
+    (
+        f"{TAG}<script>planted=1</script>",
+        f'">{TAG}<img src=x onerror=planted=1>',
+        f"'>{TAG}<svg onload=planted=1>",
+        '" x-planted onfocus=planted=1 autofocus tabindex=1 a="',
+        "' x-planted onmouseover=planted=1 a='",
+        f"</textarea>{TAG}</title>{TAG}</style>{TAG}</script>{TAG}</pre>{TAG}</option></select>{TAG}--> ]]>{TAG}",
+        f"<iframe srcdoc='{TAG}'></iframe><base href=//evil.example><meta http-equiv=refresh content=99;//evil.example>",
+        "<form action=//evil.example><button>Sign in</button><a href=javascript:planted=1>x</a>",
+        "{{ 7 * 7 }}{% raw %}${7*7}#{7*7} &lt;x-planted&gt; \\u003cx-planted\\u003e \u2028 \u202e",
+        "<!--",
+    )
+)
+# As the target of a link, a value would run.
+LINK = "javascript:planted=1//"
+
+_PLANT = """
+UPDATE users
+   SET email = %(email)s, phone = %(phone)s, new_email = %(email)s, signup_user_agent = %(user_agent)s,
+       user_metadata = jsonb_build_object('name', %(name)s), app_metadata = jsonb_build_object(%(plan)s, 1),
+       banned_until = now() + interval '1 day'
+ WHERE id = %(id)s;
+INSERT INTO sessions (user_id, method, user_agent, ip) VALUES (%(id)s, %(method)s, %(user_agent)s, '192.0.2.1');
+INSERT INTO identities (user_id, provider, subject, identity_data)
+VALUES (%(id)s, %(provider)s, %(subject)s, jsonb_build_object('email', %(known_as)s));
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, secret)
+VALUES (gen_random_uuid(), %(id)s, 'totp', %(factor)s, now(), '');
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key, sign_count)
+VALUES (gen_random_uuid(), %(id)s, 'passkey', %(passkey)s, now(), gen_random_uuid()::text::bytea, '', 0);
+INSERT INTO webhooks (id, url, description, events, secret)
+VALUES (gen_random_uuid(), %(url)s, %(description)s, '{user.updated}', '');
+WITH client AS (
+  INSERT INTO oauth_clients (name, uri, logo_uri, redirect_uris, resources, allowed_roles, is_dynamic, grant_types,
+                             token_endpoint_auth_method)
+  VALUES (%(client)s, %(client_uri)s, %(logo_uri)s, ARRAY[%(redirect_uri)s], ARRAY[%(resource)s],
+          ARRAY[%(allowed_role)s], true, '{authorization_code}', 'none')
+  RETURNING id
+)
+INSERT INTO oauth_grants (user_id, client_id, scopes) SELECT %(id)s, id, ARRAY[%(scope)s] FROM client;
+INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
+VALUES (gen_random_uuid(), %(id)s, 'email', %(kind)s, %(recipient)s, 'failed', now(), 3, %(last_error)s),
+       (gen_random_uuid(), %(id)s, 'email', 'recovery', %(recipient)s, 'failed', now(), 3, %(last_error)s);
+INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error, variables)
+SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now(), 3, %(last_error)s,
+       jsonb_build_object('event_id', 1, 'timestamp', now(), 'data', jsonb_build_object('email', %(email)s))
+  FROM webhooks;
+"""
+FIELDS = {"action", "details", *re.findall(r"%\((\w+)\)s", _PLANT)} - {"id"}
+# Shown on the page of the application; its name is cut off.
+_OF_CLIENT = {"client", "client_uri", "logo_uri", "redirect_uri", "resource", "allowed_role"}
+# The text of the page that people see or hear.
+_SAID = """
+[document.documentElement.textContent,
+ ...[...document.querySelectorAll("input, textarea")].map((field) => field.value),
+ ...[...document.querySelectorAll("[title]")].map((element) => element.title)].join("\\n")
+"""
+_ESCAPED = """
+[...document.querySelectorAll(
+   "x-planted, [x-planted], [onerror], [onload], [onfocus], [onmouseover], iframe:not([sandbox]), base, meta[http-equiv],"
+   + " script:not([src]), main img, form[action*=evil], a[href^='javascript:' i], form[action^='javascript:' i]"
+ )].map((element) => element.outerHTML)
+"""
+
+
+def planted(text: str) -> dict[str, str]:
+    return {field: f"{text}{field}" for field in FIELDS}
+
+
+@pytest.fixture
+def victims(client, service_role, database):
+    """Two users whose every field is planted."""
+    found = []
+    for number, text in enumerate((CORPUS, LINK)):
+        person = register(client, service_role, f"victim{number}@example.com")
+        values = planted(text)
+        # bytea takes a backslash for an escape.
+        statement = _PLANT.replace("gen_random_uuid()::text::bytea", f"'{number}'")
+        database.run(statement, id=person.id, **values)
+        for name in (values["action"], "email_changed", "factor_removed", "user_created", "banned"):
+            details = dict.fromkeys(
+                ("old_email", "new_email", "factor", "by", "administrator"), values["details"]
+            )
+            origin = {"actor": "user", "user_agent": values["user_agent"]}
+            act(database, person.id, name, origin=origin, **details)
+        found.append(person)
+    return found
+
+
+def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:
+    """Open these URLs of the console and all pages that they link to, and yield each."""
+    waiting, seen = list(start), set(start)
+    while waiting:
+        url = waiting.pop()
+        console.open(url)
+        yield url
+        links = console.run("[...document.querySelectorAll('main a, nav a')].map((link) => link.href)")
+        new = {urldefrag(link).url for link in links if link.startswith(f"{here}/console")} - seen
+        seen |= new
+        waiting += sorted(new)
+        assert len(seen) < 300
+
+
+def look(page) -> str:
+    """Check that nothing on the page has been executed, and return its text."""
+    assert page.run(_ESCAPED.replace("\n", " ")) == []
+    assert page.run("typeof planted") == "undefined"
+    # Violations of the policy; a page may be a refusal.
+    assert [each for each in page.complaints() if "status of 4" not in each] == []
+    return page.run(_SAID.replace("\n", " "))
+
+
+def test_users_page_shows_all_that_is_planted(console, here, victims):
+    for person, text in zip(victims, (CORPUS, LINK), strict=True):
+        console.open(f"{here}/console/users/{person.id}")
+        said, values = look(console), planted(text)
+        assert console.run("document.querySelectorAll('main form').length") == 0
+        for field in FIELDS - _OF_CLIENT - {"plan", "name", "url", "description", "action"}:
+            assert values[field] in said or quoted(values[field]) in said, field
+        for field in ("plan", "name"):
+            assert json.dumps(values[field], ensure_ascii=False)[1:-1] in said
+        assert values["action"].replace("_", " ") in said
+
+
+def test_pages_of_the_console_do_not_execute_planted_text(console, here, victims):
+    queries = [f"users?q={quote(CORPUS)}", f"users?q={quote(LINK)}"]
+    queries.append(f"users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}")
+    start = [f"{here}/console", *(f"{here}/console/{query}" for query in queries)]
+    seen = {url for url in crawl(console, here, *start) if look(console)}
+    assert {f"{here}/console/users/{person.id}" for person in victims} <= seen
+    assert sum(re.search("/applications/[0-9a-f-]{36}$", url) is not None for url in seen) == len(victims)

@@ -1,0 +1,292 @@
+"""All pages in all their states in Chromium: accessible, at home on any screen, and within their CSP.
+
+axe-core is installed by `npm ci` in tests/system/clients. The fixture `page` collects complaints on the console.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from auth.web.html.page import LANGUAGES
+from tests.support.browser import Browser, fill
+from tests.support.deliverers import deliver_due
+from tests.support.http_target import HttpTarget
+from tests.support.openid import authorize_path, insert_client
+from tests.support.page_clients import ChromiumPageClient
+from tests.support.page_tour import ALICE, SETTINGS, TOUR, WRONG, google
+from tests.support.pictures import Pictures
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+AXE = Path(__file__).parents[2] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
+# A phone at night and a desktop by day; a fault in one shows in the others too.
+SCREENS = ((320, 640, True), (1280, 900, False))
+# Controls that the keyboard does not reach, or that show no ring when it does.
+_WITHOUT_RING = """[...document.querySelectorAll("a, button, input, select, summary")].filter((each) => {
+  if (each.disabled || each.type === "hidden" || !each.checkVisibility()) return false;
+  each.focus();
+  return document.activeElement !== each || each.tabIndex || getComputedStyle(each).outlineStyle === "none";
+}).map((each) => each.outerHTML)"""
+# Buttons with a word that is broken because it does not fit on a line.
+_BROKEN = """[...document.querySelectorAll("button, .button")].filter((each) => {
+  const words = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (words.nextNode()) for (const { index, 0: word } of words.currentNode.data.matchAll(/[\\w\u00c0-\u024f]+/g)) {
+    range.setStart(words.currentNode, index);
+    range.setEnd(words.currentNode, index + word.length);
+    if (range.getClientRects().length > 1) return true;
+  }
+}).map((each) => each.innerText)"""
+# Drawings with a part outside their box, which is cut off. Half a pixel of a stroke may be.
+CUT_OFF = """[...document.querySelectorAll("svg")].filter((svg) => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("path, rect, circle, line, polyline, text")].some((each) => {
+    const part = each.getBoundingClientRect();
+    return part.left < box.left - 1 || part.top < box.top - 1 || part.right > box.right + 1 || part.bottom > box.bottom + 1;
+  });
+}).map((svg) => svg.outerHTML.slice(0, 200))"""
+
+# Where the heading and the fields and buttons are.
+_PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden]), button")]
+  .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
+# Addresses that are broken elsewhere than after a sign, or that the sign before or after them has left.
+_TORN = r"""[...document.querySelectorAll("main bdi")].filter((each) => {
+  const lines = [], range = document.createRange(), walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT);
+  let before = "", after = "", node;
+  while ((node = walker.nextNode())) {
+    if (!each.parentNode.contains(node)) continue;
+    for (let at = 0; at < node.length; at++) {
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      const line = [node.data[at], Math.round(range.getBoundingClientRect().bottom)];
+      if (each.contains(node)) lines.push(line);
+      else if (!lines.length) before = line;
+      else after ||= line;
+    }
+  }
+  if (/[\p{Ps}\p{Pi}]/u.test(before[0])) lines.unshift(before);
+  if (/\p{P}/u.test(after[0])) lines.push(after);
+  return lines.some(([sign, line], at) => at && line !== lines[at - 1][1] && !"@.".includes(lines[at - 1][0]));
+}).map((each) => each.parentNode.innerText)"""
+
+
+@pytest.fixture(scope="module")
+def host() -> str:
+    return "localhost"
+
+
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, str]]:
+    with google() as provider:
+        yield SETTINGS | provider.settings("google")
+
+
+@pytest.fixture
+def page_client(page, here, started, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
+    deliver = partial(deliver_due, make_app(**SETTINGS).extensions["latchkey"])
+    client = ChromiumPageClient(page, here, site, service_role, outbox, database, deliver)
+    (client.inbox,) = re.findall(rf"^Messages: {here}(/\S+)$", started[0].text(), re.MULTILINE)
+    return client
+
+
+@pytest.fixture
+def axe() -> str:
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/system/clients")
+    return AXE.read_text()
+
+
+def problems(page: Browser, *except_rules: str) -> list[str]:
+    """Return what axe-core, which the page has, finds on it."""
+    rules = json.dumps({name: {"enabled": False} for name in except_rules})
+    return page.run(
+        f"axe.run({{rules: {rules}}}).then((found) => found.violations.map((each) =>"
+        " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
+    )
+
+
+def assert_accessible(page: Browser, axe: str, name: str) -> None:
+    page.run(axe)
+    for width, height, dark in SCREENS:
+        page.resize(width, height, dark=dark)
+        assert problems(page) == [], (name, width)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+        assert page.run(CUT_OFF) == [], (name, width)
+    page.run("window.focused = document.activeElement")
+    page.press("Tab")
+    assert page.run(_WITHOUT_RING) == [], name
+    page.run("document.activeElement.blur(); focused.focus()")
+
+
+@pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
+def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
+    pictures = Pictures(page) if "PICTURES" in os.environ else None
+
+    def check(name: str) -> None:
+        if pictures:
+            pictures.take(name)
+        assert_accessible(page, axe, name)
+
+    page_client.check = check
+    part(page_client)
+    if pictures:
+        pictures.save()
+
+
+def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(page_client, page, axe):
+    page_client.person()
+    page_client.sign_in()
+    with HttpTarget() as application:
+        # The browser stays on the page.
+        application.status, application.body = 204, b""
+        uri = f"{application.url}/{'callback' * 9}"
+        client_id = insert_client(page_client.rows, uri)
+        page_client.visit(authorize_path(client_id, redirect_uri=uri))
+        page.click("Allow")
+        page.wait(application.reached.is_set)
+        for language in LANGUAGES:
+            page.speak(language)
+            page_client.visit(authorize_path(client_id, redirect_uri=uri))
+            page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
+            assert_accessible(page, axe, language)
+            page.resize(375, 740)
+            assert page.run(_BROKEN) == [], language
+        application.reached.clear()
+        page.click(page.run("document.querySelector('.button').innerText"))
+        assert application.reached.wait(30)
+
+
+@pytest.mark.parametrize(
+    "color", ["#2f5bd7", "#ffff00", "#ffffff", "#000000", "#7f7f7f", "#e11d48", "#0000ff"]
+)
+def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, here, color):
+    page.open(f"{here}/sign-in")
+    page.run(f"document.documentElement.style.setProperty('--accent', '{color}')")
+    # The darkest ground of the light scheme, and the lightest of the dark one.
+    for dark, ground in ((False, 0.878), (True, 0.0168)):
+        page.resize(1280, 900, dark=dark)
+        link = page.run("getComputedStyle(document.querySelector('aside a')).color")
+        _xyz, _x, luminance, _z = link.rstrip(")").split()
+        darker, lighter = sorted((float(luminance), ground))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, link
+
+
+def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
+    page.open(f"{here}/sign-in")
+    height = "document.documentElement.scrollHeight"
+    for width, tall, _ in SCREENS:
+        page.resize(width, tall)
+        before = page.run(height)
+        for name in ("English", "Theme"):
+            page.run(
+                f"[...document.querySelectorAll('summary')].find((each) => each.innerText === '{name}').click()"
+            )
+            places = page.run(
+                "['aside', 'footer summary', 'footer [open] form'].map((each) =>"
+                " { const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+            )
+            assert all(above[1] <= below[0] for above, below in pairwise(places)), (name, width)
+            assert page.run("document.querySelectorAll('footer [open]').length") == 1
+            assert page.run(height) == before
+
+
+def test_heading_stays_where_it_is_when_an_error_appears(page, here):
+    for width in (375, 1280):
+        page.resize(width, 720)
+        page.open(f"{here}/sign-in")
+        before = page.run(_PLACES)
+        fill(page, email=ALICE, password=WRONG)
+        page.click("Sign in")
+        page.wait_for("match. Try again")
+        assert page.run(_PLACES)[:1] == before[:1], width
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_moves_when_a_code_is_wrong(page_client, page, language):
+    page_client.person()
+    page.speak(language)
+    page_client.visit("/sign-in")
+    page_client.press("sign-in/code", email=ALICE)
+    page.run("window.scrollTo(0, 0)")
+    before = {}
+    for width in (375, 1280):
+        page.resize(width, 1000)
+        before[width] = page.run(_PLACES)
+    page_client.press("sign-in/verify", code=page_client.outbox.last(ALICE).wrong_code)
+    assert page.run("!!document.querySelector('[aria-invalid]')")
+    page.run("window.scrollTo(0, 0)")
+    for width, places in before.items():
+        page.resize(width, 1000)
+        assert page.run(_PLACES) == places, width
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["anna-lena", "anna-lena.von-der-heidt"], ids=len)
+def test_addresses_break_at_their_signs_and_keep_what_follows(page_client, page, name, language):
+    email = f"{name}@hospital.example.com"
+    page_client.person(email)
+    page.speak(language)
+    page_client.sign_in(email)
+    page.resize(1280, 900)
+    for path in (
+        "sign-out?redirect_to=" + page_client.application,
+        "account/delete",
+        "account/remove?kind=email",
+    ):
+        page_client.visit(f"/{path}")
+        for width in range(280, 400, 5):
+            page.run(f"document.querySelector('main').style = 'padding: 0; width: {width}px'")
+            assert page.run(_TORN) == [], (path, width)
+            assert page.run("document.querySelector('main').scrollWidth") <= width, (path, width)
+
+
+def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
+    page.open(f"{here}/sign-in")
+    page.resize(375, 740)
+    page.run(
+        "document.querySelector('.brand > :last-child').innerText = 'The Company of Forty Characters, Limited'"
+    )
+    for width, is_shown in ((32, True), (64, True), (66, False)):
+        page.run(f"document.querySelector('.brand > :first-child').style.width = '{width}px'")
+        name, brand = page.run(
+            "['.brand > :last-child', '.brand'].map((each) =>"
+            " { const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+        )
+        assert (name[1] <= brand[1]) is is_shown, width
+        assert not is_shown or name[1] - name[0] == 40
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
+def test_pages_work_without_javascript_and_fit_a_phone_in_every_language(page_client, page, part, language):
+    def check(name: str) -> None:
+        # Developers read English.
+        is_for_users = not name.startswith("inbox")
+        assert page.run("document.documentElement.lang") == (language if is_for_users else "en"), name
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), name
+        page.run("document.querySelectorAll('button[hidden]').forEach((each) => { each.hidden = false; })")
+        assert page.run(_BROKEN) == [], name
+
+    page.speak(language)
+    page.resize(375, 740)
+    page.without_script()
+    page_client.language, page_client.check = language, check
+    part(page_client)
+
+
+@pytest.mark.parametrize("path", ["docs", "docs/settings", "docs/pages", "docs?q=passkey", "docs?q=zzz"])
+def test_docs_are_accessible_and_fit_the_screen(page, here, axe, path):
+    """One operation of each section, and a few schemas: axe-core takes long for all."""
+    page.open(f"{here}/{path}")
+    page.run("document.querySelectorAll('section article:nth-of-type(n+3)').forEach((each) => each.remove())")
+    page.run("document.querySelector('article .other')?.click()")
+    page.run(axe)
+    for width, height, dark in SCREENS:
+        page.resize(width, height, dark=dark)
+        assert problems(page) == [], width
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), width

@@ -1,0 +1,134 @@
+"""Pages of other sites in a real browser: frames, and forms posted from a sandbox, where Origin is null."""
+
+import html
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.browser import Browser, fill
+from tests.support.local_server import Handler, LocalServer
+from tests.support.openid import authorize_path, insert_public_client
+from tests.support.processes import wait_until
+from tests.support.users import PASSWORD
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+# A page that loads what a limit would count, and tells how much failed.
+LOADS = """
+new Promise((done) => {
+  const paths = ["oauth/authorize", "oauth/continue", "oauth/logout", "verify", "link-identity", "callback"];
+  let left = 60;
+  const add = (name, attributes) => document.body.append(
+    Object.assign(document.createElement(name), attributes));
+  for (let number = 0; number < left; number++) {
+    const src = `HERE/${paths[number % paths.length]}?client_id=${number}`;
+    add("img", {src, onerror: () => --document.body.dataset.left || done(true)});
+    add("link", {rel: "prefetch", href: src});
+    add("iframe", {src});
+  }
+  document.body.dataset.left = left;
+  add("script", {type: "speculationrules", text: JSON.stringify(
+    {prefetch: [{source: "list", urls: paths.map((path) => `HERE/${path}?speculates`), eagerness: "immediate"}]})});
+  fetch("HERE/passkeys/authentication/options", {method: "POST", mode: "no-cors", body: "{}"});
+})
+"""
+SIGN_IN_OPTIONS = """
+fetch("/passkeys/authentication/options",
+  {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then((answer) => answer.status)
+"""
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_SITE_URL": "https://app.example.com"}
+
+
+class _EmptyPage(Handler):
+    def do_GET(self) -> None:
+        self.reply(200, {"Content-Type": "text/html"})
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[str]:
+    """A page of another site, which may do what it likes."""
+    with LocalServer(_EmptyPage) as server:
+        yield server.url.replace("127.0.0.1", "localhost")
+
+
+def open_framed(page: Browser, framed: str) -> None:
+    """Open a page without an origin that shows another one in a sandboxed frame."""
+    sandbox = "allow-forms allow-scripts allow-top-navigation"
+    frame = f'<iframe sandbox="{sandbox}" srcdoc="{html.escape(framed)}"></iframe>'
+    page.open(f"data:text/html,{quote(frame)}")
+
+
+def form(target: str, **fields: str) -> str:
+    inputs = "".join(f'<input name="{name}" value="{value}">' for name, value in fields.items())
+    return f'<form method="post" action="{target}" target="_top">{inputs}</form><script>document.forms[0].submit()</script>'
+
+
+def test_pages_are_not_shown_in_frames(page, here, elsewhere):
+    for where in ("/", "/sign-in", "/verify?token=x&type=signup"):
+        page.open(elsewhere)
+        page.run(
+            f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{here}{where}'}}))"
+        )
+        wait_until(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()), 30)
+
+
+@pytest.fixture
+def client_id(database, site):
+    return insert_public_client(database)
+
+
+def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
+    page, here, elsewhere, client_id, database
+):
+    page.open(elsewhere)
+    assert page.run(LOADS.replace("HERE", here))
+    assert page.complaints()
+    assert database.count("request_counts") == 0
+    page.open(f"{here}/sign-in")
+    assert page.run(SIGN_IN_OPTIONS) == 200
+    # A link of the other site opens the authorization request as the top window.
+    page.open(elsewhere)
+    url = f"{here}{authorize_path(client_id)}"
+    page.run(f"document.body.append(Object.assign(document.createElement('a'), {{href: '{url}', id: 'a'}}))")
+    page.run("document.getElementById('a').click()")
+    page.wait_for("Sign in")
+    # The prefetches fail when the browser gets to them.
+    page.complaints()
+
+
+def test_frame_of_an_application_asks_whether_its_user_is_signed_in(page, here, elsewhere, database, site):
+    back = f"{elsewhere}/callback"
+    client_id = insert_public_client(database, back)
+    page.open(elsewhere)
+    asks = f"{here}{authorize_path(client_id, redirect_uri=back, prompt='none')}"
+    page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{asks}'}}))")
+    # frame-ancestors counts for what the frame shows, not for a redirect.
+    wait_until(lambda: page.run("frames[0].location.href").startswith(f"{back}?error=login_required"), 30)
+
+
+def test_popup_of_another_site_opens_the_authorization(page, here, elsewhere, database):
+    page.open(elsewhere)
+    opens = f"window.opened = window.open('{here}/authorize?provider=nobody')"
+    page.run(f'document.body.innerHTML = "<button onclick=\\"{opens}\\">Continue</button>"')
+    page.click("Continue")
+    wait_until(lambda: database.count("request_counts") == 1, 30)
+    page.run("opened.close(); 1")
+
+
+def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
+    open_framed(page, form(f"{here}/sign-in", email=alice.email, password=PASSWORD))
+    page.wait_for("This request came from another website")
+    assert (database.count("sessions"), database.count("request_counts")) == (0, 0)
+    page.open(f"{here}/sign-in")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("Your account")
+    # Nor does it act for the user who is signed in.
+    open_framed(page, form(f"{here}/sign-out", scope="global"))
+    page.wait_for("This request came from another website")
+    assert database.count("sessions", "ended_at IS NULL") == 1

@@ -1,0 +1,173 @@
+"""Passkeys and security keys in a real browser, with Chromium's own authenticator."""
+
+import pytest
+
+from tests.support import security_keys
+from tests.support.browser import fill
+from tests.support.failures import FAILING_SETTINGS
+from tests.support.links import path
+from tests.support.users import PASSWORD
+from tests.system.browser.pages.test_accessibility import AXE, problems
+from tests.system.browser.pages.test_stories import signed_in, signed_in_with_new_passkey
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+TOO_LATE = "That took too long. Please try again."
+
+
+@pytest.fixture(scope="module")
+def host() -> str:
+    return "localhost"
+
+
+@pytest.fixture(scope="module")
+def settings(forwarder) -> dict[str, str]:
+    return FAILING_SETTINGS | {"DATABASE_URL": forwarder.database_url}
+
+
+@pytest.fixture
+def passkey(page, here, alice, authenticator) -> None:
+    """A passkey of Alice, who has added it on her account and signed out."""
+    signed_in_with_new_passkey(page, here, alice)
+    page.forget()
+
+
+def test_button_asks_for_the_passkey_while_the_field_offers_it(page, here, passkey, authenticator):
+    page.touch(authenticator, agrees=False)
+    page.open(f"{here}/sign-in")
+    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
+    # A second question, after whose answer the first one has reached the authenticator.
+    page.run("PublicKeyCredential.isConditionalMediationAvailable()")
+    page.touch(authenticator, agrees=True)
+    page.click("Sign in with a passkey")
+    page.wait_for("Your account")
+
+
+def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, passkey, authenticator, alice):
+    page.open(f"{here}/sign-in")
+    # Chromium's authenticator chooses at once what a person would choose below the field.
+    page.wait_for("Your account")
+    # The device does not create another one.
+    page.click("Add a passkey")
+    page.wait_for("Create a passkey")
+    page.click("Create a passkey")
+    page.wait_for("No passkey was created. Try again, or use another device.")
+    page.click("Back to your account")
+    page.wait_for("Your account")
+    page.click("Remove Passkey")
+    page.wait_for("Remove “Passkey”?")
+    page.click("Remove")
+    page.wait_for("The passkey has been removed.")
+    page.forget()
+    page.open(f"{here}/sign-in")
+    page.wait_for("That passkey or security key didn’t work.")
+    page.touch(authenticator, agrees=False)
+    signed_in(page, here, alice)
+
+
+def test_lost_passkey_is_removed_by_a_recovery_alone(
+    page, here, passkey, authenticator, alice, site, database
+):
+    page.clear(authenticator)
+    page.open(f"{here}/sign-in")
+    page.click("Sign in with a passkey")
+    page.wait_for("No passkey was used. Try again, or choose another way.")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    page.click("Sign in with a passkey")
+    page.wait_for("No passkey was used. Try again, or choose another way.")
+    page.wait_for("Forgot your password?")
+    page.open(f"{here}/account/changes")
+    page.click("Remove Passkey")
+    page.wait_for("One more step")
+    assert database.count("factors") == 1
+
+
+def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, site, alice):
+    key = page.add_authenticator(is_key=True)
+    security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")
+
+    def sign_in() -> None:
+        page.open(f"{here}/sign-in")
+        fill(page, email=alice.email, password=PASSWORD)
+        page.click("Sign in")
+        page.wait_for("Use your security key.")
+
+    sign_in()
+    if AXE.exists():
+        page.run(AXE.read_text())
+        assert problems(page) == []
+    page.click("Blue key")
+    page.wait_for("Your account")
+    page.forget()
+    sign_in()
+    page.clear(key)
+    page.click("Blue key")
+    page.wait_for("No security key was used. Try again, or choose another way.")
+    page.click("Use another account")
+    page.wait_for("You’re signed out")
+    page.remove_authenticator(key)
+
+
+def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
+    page, here, failures, database, authenticator, alice
+):
+    signed_in(page, here, alice)
+    failures.without_database(lambda: page.click("Add a passkey"), "Try again", "Create a passkey")
+    database.run("UPDATE factor_challenges SET expires_at = now()")
+    page.click("Create a passkey")
+    page.wait_for(TOO_LATE)
+    # The device has kept the passkey, and would offer it.
+    page.clear(authenticator)
+    page.click("Your account")
+    page.wait_for("Security")
+    page.forget()
+    signed_in_with_new_passkey(page, here, alice)
+    page.forget()
+    page.touch(authenticator, agrees=False)
+    page.open(f"{here}/sign-in")
+    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
+    failures.over_limit(lambda: page.click("Sign in with a passkey"))
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    database.run("UPDATE factor_challenges SET expires_at = now()")
+    page.touch(authenticator, agrees=True)
+    page.click("Sign in with a passkey")
+    page.wait_for(TOO_LATE)
+    page.click("Sign in with a passkey")
+    page.wait_for("Your account")
+
+
+def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
+    page, here, passkey, alice, outbox, database
+):
+    token = outbox.last(alice.email, "passkey_added").token
+    database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
+    database.run("UPDATE users SET created_at = now() - interval '9 days'")
+    for provider in ("google", "github"):
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data)"
+            " SELECT id, %(provider)s, '1', '{}' FROM users WHERE id = %(id)s",
+            provider=provider,
+            id=alice.id,
+        )
+    page.open(here + path("undo", token))
+    page.wait_for("Clear the checkbox of anything you added yourself.")
+    page.run("document.querySelector('[name=remove]').click()")
+    page.click("This wasn’t me")
+    page.wait_for(
+        "Use an authenticator app, security key or passkey that you’ve had for more than seven days."
+    )
+    page.click("Use a passkey or security key")
+    page.wait_for("Your account is yours again")
+    kept = database.all(
+        "SELECT provider FROM identities WHERE user_id = %(id)s ORDER BY provider", id=alice.id
+    )
+    assert kept == [("email",), ("google",)]
+    page.click("Choose a new password")
+    page.wait_for("Enter it to choose a new password.")
+    fill(page, code=outbox.last(alice.email, "recovery").code)
+    page.click("Continue")
+    page.wait_for("One more step")

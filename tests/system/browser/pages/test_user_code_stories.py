@@ -1,0 +1,73 @@
+"""The page for the code of a device in a real browser: on a phone, by keyboard, and without JavaScript."""
+
+import pytest
+
+from tests.support.browser import Browser, fill
+from tests.support.devices import Device, begin, make_television
+from tests.support.factors import set_up
+from tests.support.users import PASSWORD
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+ASKED = "Television wants to:"
+FITS = "innerWidth === 375 && document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture
+def device(site, database) -> Device:
+    return begin(site, make_television(database))
+
+
+def sign_in(page: Browser, email: str) -> None:
+    page.wait_for("Sign in to Acme")
+    fill(page, email=email, password=PASSWORD)
+    page.click("Sign in")
+
+
+def test_user_on_a_phone_types_the_code_and_allows_the_device(phone, here, alice, device):
+    phone.open(f"{here}/device")
+    sign_in(phone, alice.email)
+    phone.wait_for("Enter the code that your device shows.")
+    fill(phone, user_code=device.codes["user_code"].lower())
+    assert phone.run(FITS)
+    phone.click("Continue")
+    phone.wait_for(ASKED)
+    assert phone.run(FITS)
+    phone.click("Allow")
+    phone.wait_for("Your device is connected")
+    assert device.poll().status_code == 200
+
+
+def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, here, alice, device):
+    app, _ = set_up(alice.open_session())
+    page.without_script()
+    page.open(device.codes["verification_uri_complete"])
+    sign_in(page, alice.email)
+    page.wait_for("One more step")
+    fill(page, code=app.code())
+    page.click("Continue")
+    page.wait_for("Enter the code that your device shows.")
+    page.click("Continue")
+    page.wait_for(ASKED)
+    page.click("Cancel")
+    page.wait_for("The device isn’t connected")
+    assert device.poll().json["error"] == "access_denied"
+
+
+def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
+    page.open(f"{here}/device")
+    sign_in(page, alice.email)
+    page.wait_for("Enter the code that your device shows.")
+    page.type("BBBBBBBB")
+    page.press("Enter")
+    page.wait_for("This code is wrong or has expired.")
+    # The focus is on the field that is wrong.
+    page.run("document.activeElement.select()")
+    page.type(device.codes["user_code"])
+    page.press("Enter")
+    page.wait_for(ASKED)
+    while page.run("document.activeElement.textContent") != "Allow":
+        page.press("Tab")
+    page.press("Enter")
+    page.wait_for("Your device is connected")
+    assert device.poll().status_code == 200

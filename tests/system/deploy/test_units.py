@@ -1,0 +1,126 @@
+"""The units, as systemd reads them, and the wrapper for commands."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.source.deploy.test_units_and_containers import DEPLOY, UNITS
+from tests.support.programs import find_program
+
+
+class Wrapper:
+    """deploy/latchkey, with programs that write down what they are given, as sudo and the journal do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        record = 'printf "%s\\n" "${0##*/} $*" >> "$RECORD"; env >> "$RECORD"\n'
+        programs = {
+            "id": '[ "$1" = -u ] && echo ${IS_ROOT:-1000} || echo root',
+            # Drops variables, as the default of Debian does.
+            "sudo": f'{record}unset LATCHKEY_ADMIN_PASSWORD\nIS_ROOT=0 SUDO_USER=ann exec "$@"',
+            "systemd-run": f'{record}printf "%s\\n" "$@"\ncat > "$RECORD.input"\nexit ${{STATUS:-0}}',
+        }
+        for name, script in programs.items():
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+            (folder / name).chmod(0o755)
+
+    def __call__(
+        self, *arguments: str, status: int = 0, typed: str = "", **variables: str
+    ) -> tuple[str, str, str]:
+        """Return the options of systemd-run, the arguments of `latchkey`, and its standard input."""
+        environment = {"PATH": f"{self._folder}:{os.environ['PATH']}", "RECORD": str(self._folder / "record")}
+        command = [str(DEPLOY / "latchkey"), *arguments]
+        done = subprocess.run(
+            command, env=environment | variables, input=typed, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (status, "")
+        options, program, rest = done.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
+        assert program
+        return options, rest, (self._folder / "record.input").read_text()
+
+    def record(self) -> str:
+        return (self._folder / "record").read_text()
+
+
+@pytest.fixture
+def wrapper(tmp_path) -> Wrapper:
+    return Wrapper(tmp_path)
+
+
+@pytest.fixture
+def units(tmp_path) -> Path:
+    """The units, with the programs of this environment instead of those in /opt."""
+    for path in [*DEPLOY.glob("latchkey*.service"), *DEPLOY.glob("latchkey*.timer")]:
+        text = re.sub(r"/opt/latchkey/current/bin/\w+", "/bin/true", path.read_text())
+        (tmp_path / path.name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*UNITS, "latchkey-backup.timer"])
+def test_unit_passes_systemd_analyze(units, name):
+    program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
+    environment = {"PATH": os.environ["PATH"], "SYSTEMD_UNIT_PATH": f"{units}:"}
+    done = subprocess.run(
+        [program, "verify", "--man=no", units / name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in done.stderr.splitlines() if "latchkey" in line]
+    assert (done.returncode, found) == (0, []), done.stderr
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit_is_confined(units, name):
+    program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
+    command = [program, "security", "--offline=true", "--threshold=20", units / name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+
+
+def test_wrapper_runs_commands_as_the_unit_does(wrapper):
+    options, arguments, _ = wrapper("users", "find", "1$HOME %n 2")
+    assert arguments == "users\nfind\n1$$HOME %n 2\n"
+    assert {"--pipe", "--setenv=SUDO_USER=ann"} <= set(options.split())
+    unit = (DEPLOY / "latchkey.service").read_text()
+    names = "User|Group|WorkingDirectory|EnvironmentFile|Environment|StateDirectory|StateDirectoryMode"
+    expected = re.findall(rf"^(?:{names})=.+$", unit, re.M)
+    assert re.findall(r"^--property=(.+)$", options, re.M) == expected
+
+
+def test_wrapper_keeps_the_command_line_out_of_the_journal(wrapper):
+    options, _, _ = wrapper("users", "find", "ada@example.com")
+    assert "--description=latchkey" in options.splitlines()
+
+
+PASSWORD = 'Correct $HOME "Horse" %n 1\\'
+
+
+@pytest.mark.parametrize("variables", [{}, {"IS_ROOT": "0"}], ids=["user", "root"])
+def test_password_reaches_the_command_by_a_pipe_alone(wrapper, variables):
+    _, arguments, typed = wrapper(
+        "create-admin", "ada@example.com", LATCHKEY_ADMIN_PASSWORD=PASSWORD, **variables
+    )
+    assert (arguments, typed) == ("create-admin\nada@example.com\n", f"{PASSWORD}\n")
+    assert "systemd-run " in wrapper.record()
+    assert PASSWORD not in wrapper.record()
+    assert "LATCHKEY_ADMIN_PASSWORD" not in wrapper.record()
+
+
+def test_wrapper_leaves_the_standard_input_of_commands_alone(wrapper):
+    given = {"typed": "given\n", "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    assert wrapper("keys", "add", "secret", "-", **given)[2] == "given\n"
+    assert wrapper("create-admin", "ada@example.com", typed="given\n")[2] == "given\n"
+    assert (
+        wrapper("create-admin", "ada@example.com", typed="given\n", LATCHKEY_ADMIN_PASSWORD="")[2]
+        == "given\n"
+    )
+
+
+@pytest.mark.parametrize("variables", [{}, {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}], ids=["asked", "given"])
+def test_wrapper_exits_as_the_command_does(wrapper, variables):
+    wrapper("create-admin", "ada@example.com", status=3, STATUS="3", **variables)

@@ -1,0 +1,147 @@
+"""Backups are taken while clients write, everything is destroyed, and restores are killed."""
+
+import json
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import start_process
+from tests.support.processes import PATIENT_GUNICORN, processes_of, short_directory, wait_until
+from tests.support.server import ServerClient, repeated
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Session, refresh, register, session_of, sign_in
+from tests.system.faults.test_backup_command import SETTINGS, key_of, latchkey, restore, serving
+
+CHANCE = random.Random(11)
+WRITERS = 4
+_HALF_DONE = """
+SELECT u.email
+  FROM users AS u
+ WHERE (SELECT count(*) FROM identities WHERE user_id = u.id) <> 1
+    OR (SELECT count(*) FROM audit_log WHERE user_id = u.id AND action = 'user_created') <> 1
+    OR NOT EXISTS (SELECT FROM user_objects WHERE user_id = u.id)
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as directory:
+        yield directory
+
+
+def back_up(state_dir: Path, *options: str) -> Path:
+    file = state_dir.with_name("latchkey.age")
+    done = latchkey("backup", file, "--json", *options, AUTH_STATE_DIR=str(state_dir))
+    assert done.returncode == 0, done.stderr
+    return Path(json.loads(done.stdout)["file"])
+
+
+def restore_whole(file: Path, state_dir: Path) -> None:
+    done = restore(file, state_dir)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def served(state_dir: Path) -> Iterator[tuple[ServerClient, Rows]]:
+    settings: dict[str, Any] = {"AUTH_WORKERS": "2", "AUTH_RATE_LIMITS_ENABLED": "false"}
+    with (
+        serving(state_dir, command=PATIENT_GUNICORN, **settings) as client,
+        closing(Rows(f"postgresql://postgres@/postgres?host={state_dir}/postgres")) as rows,
+    ):
+        yield client, rows
+
+
+@contextmanager
+def writing(client: ServerClient, key: dict[str, str]) -> Iterator[dict[str, float]]:
+    """Create users in threads, and yield their addresses with the times of the answers."""
+    numbers, acknowledged = count(1), {}
+
+    def write() -> None:
+        email = f"user-{next(numbers)}@example.com"
+        body = {"email": email, "password": PASSWORD, "email_confirm": True}
+        assert client.post("/admin/users", json=body, headers=key).status_code == 200
+        acknowledged[email] = time.monotonic()
+
+    with repeated(*[write] * WRITERS):
+        wait_until(lambda: len(acknowledged) > 20, 60)
+        yield acknowledged
+
+
+@pytest.mark.selection
+def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(place, note, scale):
+    times = scale(5, 1)
+    for number in range(times):
+        origin, restored = place / f"a{number}", place / f"b{number}"
+        with served(origin) as (client, _), writing(client, key_of(origin)) as acknowledged:
+            began = time.monotonic()
+            file = back_up(origin)
+            ended, total = time.monotonic(), len(acknowledged)
+            wait_until(lambda acknowledged=acknowledged, total=total: len(acknowledged) > total + 5)  # type: ignore[misc]
+        shutil.rmtree(origin)
+        restore_whole(file, restored)
+        with served(restored) as (client, rows):
+            found = {row.email for row in rows.all("SELECT email FROM users")}
+            before = {email for email, at in acknowledged.items() if at < began}
+            assert before - found == set()
+            assert {email for email, at in acknowledged.items() if at > ended + 5} & found == set()
+            assert rows.all(_HALF_DONE) == []
+            assert rows.stale_objects() == []
+            for email in CHANCE.sample(sorted(before), 10):
+                assert sign_in(client, email).status_code == 200
+        note(
+            "backed up under writes, destroyed, restored",
+            1,
+            f"{len(before)} acknowledged, {len(found)} found",
+        )
+
+
+@pytest.mark.selection
+def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place, note, scale):
+    times = scale(30, 2)
+    target = place / "target"
+    with served(place / "origin") as (client, _):
+        register(client, key_of(place / "origin"), "restored@example.com")
+        file = back_up(place / "origin", "--no-rehearsal")
+    with served(target) as (client, _):
+        session = register(client, key_of(target), "old@example.com").sign_in()
+    began = time.monotonic()
+    shutil.copytree(target, place / "copy")
+    restore_whole(file, place / "copy")
+    duration = time.monotonic() - began
+    seen = {"old": 0, "new": 0}
+    while seen["new"] == 0 and sum(seen.values()) < times:
+        settings = SETTINGS | {"AUTH_STATE_DIR": str(target)}
+        process = start_process(settings, "restore", file, "--identity", target.with_name("identity"))
+        time.sleep(CHANCE.uniform(0.3, duration))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        wait_until(lambda: not processes_of(target), 60)
+        state, session = state_of(target, session)
+        seen[state] += 1
+    restore_whole(file, target)
+    assert state_of(target, session)[0] == "new"
+    note(
+        "a restore killed -9",
+        sum(seen.values()),
+        f"{seen['old']} times the old state, {seen['new']} times the new one",
+    )
+
+
+def state_of(state_dir: Path, session: Session) -> tuple[str, Session]:
+    """Start the service; return which of the two states it has, which must be whole, and the refreshed session."""
+    with served(state_dir) as (client, rows):
+        (user,) = rows.all("SELECT email FROM users")
+        assert sign_in(client, user.email).status_code == 200
+        response = refresh(client, session.refresh_token)
+        if user.email == "restored@example.com":
+            assert response.status_code == 400
+            return "new", session
+        return "old", session_of(client, response)

@@ -1,0 +1,134 @@
+"""A database of an earlier release is upgraded to a role of its own for requests, embedded or the operator's."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from auth.core import files
+from auth.core.settings.state import running_postgres_url
+from auth.operator.backups import age
+from tests.support import oldest_release
+from tests.support.commands import run_process
+from tests.support.environment import ENVIRONMENT
+from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
+from tests.support.server import ServerClient
+from tests.support.users import Session, register, session_of, sign_in
+from tests.system.faults.clients import ADMIN
+from tests.system.faults.deployment import Deployment
+
+pytestmark = pytest.mark.selection
+SETTINGS: dict[str, Any] = {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_WORKERS": "1"}
+OWNER, REQUESTS = "own_owner", "own_requests"
+
+
+def roles_of(url: str, application: str = "latchkey") -> set[str]:
+    """Return the roles that are connected now, but that of this connection."""
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT usename::text FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = %s",
+            (application,),
+        )
+        return {name for (name,) in cursor.fetchall()}
+
+
+def use(service: Service, email: str) -> Session:
+    """Create a user, who signs in, changes and is listed in the audit log; return the session."""
+    with closing(ServerClient(service.port)) as client:
+        session = register(client, ADMIN, email).sign_in()
+        assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+        assert (
+            client.post("/admin/invite", json={"email": f"invited-{email}"}, headers=ADMIN).status_code == 200
+        )
+        listed = client.get("/admin/audit", headers=ADMIN).json["data"]
+        assert {"user_created", "signed_in", "password_changed"} <= {entry["action"] for entry in listed}
+        return session
+
+
+def test_embedded_database_of_0_3_0_serves_its_users_by_a_role_without_power(
+    new_state_dir: Path, tmp_path: Path
+):
+    with Service(
+        new_state_dir, directory=str(oldest_release.unpack(tmp_path, "e02656db")), **SETTINGS
+    ) as old:
+        use(old, "before@example.com")
+        assert roles_of(running_postgres_url(new_state_dir)) == {"postgres"}
+    with Service(new_state_dir, **SETTINGS) as new, closing(ServerClient(new.port)) as client:
+        url = running_postgres_url(new_state_dir)
+        session = session_of(client, sign_in(client, "before@example.com", "Another-Horse-1"))
+        assert session.get("/user").json["email"] == "before@example.com"
+        use(new, "after@example.com")
+        # The workers and delivery; the master has closed the connection of its migrations.
+        wait_until(lambda: roles_of(url) == {"latchkey"})
+
+
+@pytest.fixture
+def own() -> Any:
+    """A Postgres in which a role without power of its own owns a database, and its URLs for both roles."""
+    with Deployment() as deployment:
+        deployment.postgres.run(
+            f"CREATE ROLE {OWNER} LOGIN CREATEROLE CREATEDB", f"CREATE DATABASE own OWNER {OWNER}"
+        )
+        host = parse_dsn(deployment.postgres.url)["host"].replace("/", "%2F")
+        urls = [f"postgresql://{name}:secret@/own?host={host}&port=5432" for name in (OWNER, REQUESTS)]
+        yield deployment, *urls
+
+
+def test_own_database_of_0_4_0_serves_by_both_roles_during_the_upgrade(own, files_of_0_4_0):
+    deployment, owner_url, requests_url = own
+    both = {"DATABASE_URL": requests_url, "AUTH_DATABASE_OWNER_URL": owner_url}
+    with ExitStack() as stack:
+        old = stack.enter_context(
+            Service(
+                deployment.state_dir, directory=str(files_of_0_4_0), **SETTINGS | {"DATABASE_URL": owner_url}
+            )
+        )
+        session = use(old, "before@example.com")
+        new = stack.enter_context(Service(deployment.state_dir, **SETTINGS | both))
+        client = deployment.client(new)
+        assert session.on(client).refreshed().get("/user").json["email"] == "before@example.com"
+        use(new, "after@example.com")
+        use(old, "beside@example.com")
+        assert roles_of(owner_url) == {OWNER, REQUESTS}
+    # From then on, a start needs the owner for migrations only.
+    with Service(deployment.state_dir, **SETTINGS | {"DATABASE_URL": requests_url}) as alone:
+        use(alone, "alone@example.com")
+        wait_until(lambda: roles_of(owner_url) == {REQUESTS})
+
+
+def test_backup_is_restored_for_the_role_of_requests(own, tmp_path):
+    deployment, owner_url, requests_url = own
+    settings = SETTINGS | {"DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(deployment.state_dir)}
+    command = settings | {
+        "AUTH_DATABASE_OWNER_URL": owner_url,
+        "PYTHONPATH": str(CHECKOUT),
+        "PATH": "/usr/bin:/bin",
+    }
+    key = tmp_path / "key"
+    command["AUTH_BACKUP_RECIPIENTS"], identity = age.new_identity()
+    files.write(key, identity)
+    with Service(deployment.state_dir, **settings | {"AUTH_DATABASE_OWNER_URL": owner_url}) as service:
+        use(service, "before@example.com")
+        done = run_process(command, "backup", str(tmp_path / "backup.age"), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("backup-*.age")
+    done = run_process(command, "restore", str(file), "--identity", str(key), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Service(deployment.state_dir, **settings) as service, closing(ServerClient(service.port)) as client:
+        assert sign_in(client, "before@example.com", "Another-Horse-1").status_code == 200
+        wait_until(lambda: roles_of(owner_url) == {REQUESTS})
+
+
+def test_start_with_a_wrong_url_of_the_owner_names_that_setting():
+    with short_directory() as place:
+        urls: dict[str, Any] = {
+            "DATABASE_URL": "postgresql://a@127.0.0.1:1/x",
+            "AUTH_DATABASE_OWNER_URL": "postgresql://b@127.0.0.1:1/x",
+        }
+        status, text = Service(place / "var", **urls).refuses_to_start()
+    assert status == 1
+    assert text.startswith("AUTH_DATABASE_OWNER_URL: The database cannot be used: ")

@@ -1,0 +1,138 @@
+"""What the doctor finds with real faults: a full or read-only disk, a replica, and an overloaded machine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auth.core.settings import cores
+from tests.support.commands import run_process
+from tests.support.environment import ENVIRONMENT
+from tests.support.processes import free_port, wait_until
+from tests.support.users import PASSWORD
+from tests.system.faults.dependencies import Replica, url_of_both
+from tests.system.faults.deployment import Deployment
+
+pytestmark = pytest.mark.selection
+BUSY = "import itertools\nfor _ in itertools.count(): pass"
+
+
+def results_of(environment: dict[str, str], *options: str) -> tuple[int, dict[str, Any]]:
+    done = run_process(environment, "doctor", "--json", *options)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {each["check"]: each for each in reversed(found)}
+
+
+def settings_of(deployment: Deployment, **changes: str) -> dict[str, str]:
+    own = {"DATABASE_URL": deployment.postgres.url, "AUTH_STATE_DIR": str(deployment.state_dir)}
+    return {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_SMTP_URL": deployment.post.url, **own, **changes}
+
+
+@contextmanager
+def overloaded(processes: int) -> Iterator[None]:
+    """Keep the cores busy; the load of the last minute follows within half of one."""
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
+    try:
+        wait_until(lambda: os.getloadavg()[0] > 2.5 * cores(), 120)
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def test_overloaded_machine_accuses_no_neighbour_and_hides_no_refused_port(deployment, note):
+    port = str(free_port())
+    own = {"PORT": port} | dict.fromkeys(("AUTH_BASE_URL", "AUTH_SITE_URL"), f"http://localhost:{port}")
+    with deployment.service(**own), overloaded(13):
+        settings = settings_of(deployment, **own)
+        status, found = results_of(settings, "--skip", "administrators", "--skip", "encryption")
+        load = os.getloadavg()[0]
+        assert not [each for each in found.values() if each["status"] == "failed"]
+        undone = [each for each in found.values() if each["status"] == "unknown"]
+        assert status == (2 if undone else 0)
+        assert all("not checked: this machine is overloaded (load " in each["text"] for each in undone)
+        closed = {"AUTH_SMTP_URL": f"smtp://127.0.0.1:{free_port()}"}
+        deployment.postgres.stop()
+        try:
+            status, found = results_of(settings | closed)
+        finally:
+            deployment.postgres.start()
+        assert (status, found["database"]["status"], found["mail-server"]["status"]) == (
+            3,
+            "failed",
+            "failed",
+        )
+    note("an overloaded machine, asked by the doctor", 2, f"load {load:.0f}, {len(undone)} checks undone")
+
+
+def test_full_disk_of_the_database_until_there_is_room(small_disk):
+    ballast, new = small_disk / "ballast", {"email": "a@example.com", "password": PASSWORD}
+    with (
+        Deployment(small_disk, max_wal_size="48MB", min_wal_size="32MB") as deployment,
+        deployment.service() as service,
+    ):
+        client, settings = deployment.client(service), settings_of(deployment, PORT=str(service.port))
+        assert results_of(settings)[1]["database-disk"]["status"] == "ok"
+        fill(ballast)
+        found = results_of(settings)[1]["database-disk"]
+        assert found["status"] == "failed"
+        assert (
+            found["setting"] == "Free space on the disk of Postgres' data directory. Nothing needs a restart."
+        )
+        ballast.unlink()
+        assert results_of(settings)[1]["database-disk"]["status"] == "ok"
+        assert client.post("/signup", json=new).status_code == 201
+        assert client.get("/health?strict").status_code == 200
+
+
+def fill(ballast: Path) -> None:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"\0" * 4096)
+
+
+def test_file_system_of_the_state_directory_that_is_read_only(small_disk, deployment):
+    directory = small_disk / "var"
+    with deployment.service() as service:
+        shutil.copytree(deployment.state_dir, directory, ignore=shutil.ignore_patterns("metrics*", "lock"))
+        settings = settings_of(deployment, AUTH_STATE_DIR=str(directory), PORT=str(service.port))
+        small_disk_as("ro", small_disk)
+        found = results_of(settings)[1]["disk"]
+        assert found["status"] == "failed"
+        assert (
+            found["setting"]
+            == f"Find the error of the file system of {directory} (dmesg), then mount it for writing."
+        )
+        small_disk_as("rw,size=400m", small_disk)
+        assert results_of(settings)[1]["disk"]["status"] == "ok"
+
+
+def small_disk_as(mode: str, directory: Path) -> None:
+    subprocess.run(["mount", "-o", f"remount,{mode}", str(directory)], check=True)
+
+
+def test_replica_in_place_of_the_primary(deployment):
+    with deployment.service():
+        replica = Replica(deployment.postgres, deployment.state_dir.parent / "replica")
+        try:
+            found = results_of(settings_of(deployment, DATABASE_URL=replica.url))[1]["database-version"]
+            assert (
+                found["setting"]
+                == "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it."
+            )
+            both = url_of_both(replica, deployment.postgres)
+            assert (
+                results_of(settings_of(deployment, DATABASE_URL=both))[1]["database-version"]["status"]
+                == "ok"
+            )
+        finally:
+            deployment.postgres.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+            replica.stop()

@@ -1,0 +1,125 @@
+"""Webhooks are down, slow, drip or refuse, and workers and delivery processes are killed: each committed
+event arrives with one id, and no other event does.
+"""
+
+import os
+import random
+import signal
+from collections import Counter, defaultdict
+
+import pytest
+
+from tests.support.http_target import HttpTarget
+from tests.support.processes import wait_until
+from tests.support.tables import Rows
+from tests.system.faults import invariants
+from tests.system.faults.clients import ADMIN
+from tests.system.faults.deployment import serves_again
+from tests.system.faults.test_under_load import serving
+
+pytestmark = pytest.mark.selection
+CHANCE = random.Random(5)
+# For each user: the numbers of creations, deletions and sign-ins, and of sessions while the user exists.
+_EVENTS = """
+SELECT event.user_id, u.id IS NOT NULL AS is_there,
+       count(*) FILTER (WHERE event.kind = 'user.created') AS created,
+       count(*) FILTER (WHERE event.kind = 'user.deleted') AS deleted,
+       count(*) FILTER (WHERE event.kind = 'auth.login') AS logins,
+       (SELECT count(*) FROM sessions WHERE sessions.user_id = event.user_id) AS sessions
+  FROM outbox AS event
+  LEFT JOIN users AS u ON u.id = event.user_id
+ WHERE event.channel = 'webhook'
+ GROUP BY event.user_id, u.id
+"""
+# The event of each act; several acts of one request are one change.
+_EVENT_OF = {
+    "user_created": "user.created",
+    "user_deleted": "user.deleted",
+    "signed_in": "auth.login",
+    "signed_out": "auth.logout",
+    **dict.fromkeys(["user_changed", "banned", "password_changed", "email_confirmed"], "user.updated"),
+}
+
+
+def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
+    """Return differences between committed changes, events written for the webhook, and events that arrived."""
+    wrong = []
+    arrived = defaultdict(set)
+    for posted in target.requests:
+        arrived[posted.headers["webhook-id"]].add(posted.body)
+    written = {
+        f"msg_{row.event}": row
+        for row in rows.all(
+            "SELECT variables ->> 'event_id' AS event, kind, outcome FROM outbox WHERE channel = 'webhook'"
+        )
+    }
+    wrong += [
+        f"an event came that was never written: {bodies}"
+        for id, bodies in arrived.items()
+        if id not in written
+    ]
+    wrong += [f"one id, and different events: {bodies}" for bodies in arrived.values() if len(bodies) > 1]
+    wrong += [
+        f"an event never came: {row}"
+        for id, row in written.items()
+        if row.outcome != "sent" or id not in arrived
+    ]
+    for user in rows.all(_EVENTS):
+        if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (
+            user.is_there and user.logins != user.sessions
+        ):
+            wrong.append(f"events of a user that do not add up: {user}")
+    told = {user.user_id for user in rows.all(_EVENTS)}
+    acts = {
+        (act.user_id, act.request_id, _EVENT_OF[act.action])
+        for act in rows.all("SELECT * FROM audit_log")
+        if act.action in _EVENT_OF
+    }
+    done = Counter((user_id, kind) for user_id, _, kind in acts)
+    sent = Counter(
+        (event.user_id, event.kind)
+        for event in rows.all("SELECT user_id, kind FROM outbox WHERE channel = 'webhook'")
+    )
+    wrong += [f"acts and events that differ: {done - sent or sent - done}"] if done != sent else []
+    wrong += [
+        f"no event of a user: {row.email}"
+        for row in rows.all("SELECT id, email FROM users")
+        if row.id not in told
+    ]
+    return wrong
+
+
+def test_faulty_webhook_and_killed_processes_lose_no_event(deployment, note, scale):
+    faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("close", 200), ("", 500), ("", 302)]
+    kills = scale(30, 2)
+    with HttpTarget() as target, deployment.service() as service:
+        client, rows = deployment.client(service), deployment.rows()
+        made = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)
+        assert made.status_code == 200
+
+        def wait_until_reached(seconds: float) -> None:
+            target.reached.clear()
+            rows.run("UPDATE webhooks SET retry_at = NULL")
+            target.reached.wait(seconds)
+
+        with deployment.load(service) as history:
+            for target.behaviour, target.status in faults:
+                wait_until_reached(scale(20, 2))
+                wait_until(serves_again(history))
+            target.behaviour, target.status = "", 200
+            target.over.set()
+            for _ in range(kills):
+                wait_until_reached(10)
+                (delivery,) = wait_until(service.delivery_processes)
+                worker = CHANCE.choice(serving(service))
+                os.kill(delivery, signal.SIGKILL)
+                os.kill(worker, signal.SIGKILL)
+                wait_until(serves_again(history), 30)
+        deployment.check(history)
+        # The check itself has signed in some users.
+        invariants.deliver_all(rows)
+        wrong = wrong_events(rows, target)
+        many = rows.count("outbox", "channel = 'webhook'")
+    assert not wrong, "\n".join(wrong[:20])
+    seen = f"and {kills} workers and delivery processes killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
+    note("a webhook down, slow, dripping, refusing", len(faults), seen)

@@ -1,0 +1,479 @@
+"""deploy/install with real wheels and a real database; instead of systemd and root, scripts do what they would do."""
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from zipfile import ZipFile
+
+import httpx
+import psycopg2
+import pytest
+
+from auth import __version__
+from sql import schema
+from tests.support import log_watch, oldest_release
+from tests.support.environment import ENVIRONMENT
+from tests.support.processes import CHECKOUT, free_port, is_running, send, short_directory, wait_until
+from tests.support.server import repeated
+from tests.support.users import PASSWORD, register
+from tests.support.wheels import build_wheel
+from tests.system.faults.clients import ADMIN
+from tests.system.faults.deployment import serves_again
+
+pytestmark = pytest.mark.selection
+
+NEXT = "9.0.0"
+_SHOWS = """#!/bin/sh
+[ "$1" = show ] && echo "ExecStart={ path=$LATCHKEY_ROOT/current/bin/latchkey ; ignore_errors=no }"
+[ "$1" = restart ] || exit 0
+"""
+# `start` fails if the release is broken, as a unit of Type=notify does.
+SYSTEMCTL = f"""{_SHOWS}
+echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
+exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
+"""
+# Ends the process in `pid`, if there is one, and waits until the next one is ready.
+RESTARTING = f"""{_SHOWS}
+cd "$LATCHKEY_ROOT"
+touch pid
+kill "$(cat pid)" 2> /dev/null
+while readlink "/proc/$(cat pid)/cwd" > /dev/null; do sleep 0.05; done
+setsid current/bin/latchkey serve > log 2>&1 < /dev/null &
+echo $! > pid
+until grep -q "Serving " log; do kill -0 $! && sleep 0.05 || exit 1; done
+"""
+SYSTEMD_RUN = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+"""
+
+
+def _be_the_next_release(checkout: Path) -> None:
+    package = checkout / "auth" / "__init__.py"
+    package.write_text(package.read_text().replace(__version__, NEXT))
+
+
+def _migrate(checkout: Path, first_line: str = "") -> None:
+    _be_the_next_release(checkout)
+    migration = checkout / "sql" / "migrations" / f"{schema.NEWEST + 1:04}_next.sql"
+    migration.write_text(f"{first_line}\nCREATE TABLE next_things (id integer);\n")
+
+
+def _add(checkout: Path) -> None:
+    _migrate(checkout, f"-- Usable from {schema.NEWEST:04}")
+    # The functions of the release before must not replace it.
+    (checkout / "sql" / "functions" / "next.sql").write_text(
+        "CREATE OR REPLACE FUNCTION next_thing() RETURNS integer LANGUAGE sql AS 'SELECT 1';\n"
+    )
+
+
+def _break(checkout: Path) -> None:
+    _be_the_next_release(checkout)
+    (checkout / "auth" / "operator" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
+
+
+def _package(folder: Path, text: str = "") -> Path:
+    """Write the wheel of a package that this environment lacks."""
+    path, about = folder / "stand_in-1.0-py3-none-any.whl", "stand_in-1.0.dist-info"
+    with ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: stand-in\nVersion: 1.0\n\n{text}")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def _need(package: Path, checkout: Path) -> None:
+    _be_the_next_release(checkout)
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write(f"stand-in==1.0 --hash=sha256:{hashlib.sha256(package.read_bytes()).hexdigest()}\n")
+
+
+class Machine:
+    def __init__(
+        self, root: Path, database_url: str | None, systemctl: str = SYSTEMCTL, **settings: str
+    ) -> None:
+        self.root = root
+        programs = root / "programs"
+        programs.mkdir()
+        scripts = {"systemctl": systemctl, "systemd-run": SYSTEMD_RUN, "id": "#!/bin/sh\necho 0\n"}
+        for name, text in scripts.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        (programs / "python3").symlink_to(sys.executable)
+        self.environment = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "LATCHKEY_ROOT": str(root),
+            **({"DATABASE_URL": database_url} if database_url else {}),
+            "AUTH_STATE_DIR": str(root / "var"),
+            # The packages of this environment, so that pip needs no network.
+            "PIP_NO_DEPS": "1",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_CACHE_DIR": "1",
+            "PYTHONPATH": sysconfig.get_path("purelib"),
+            **settings,
+        }
+
+    def install(self, argument: str | Path, release: Path = CHECKOUT) -> tuple[int, str]:
+        return self.run([str(release / "deploy" / "install"), str(argument)])
+
+    def run(self, command: list[str], folder: Path | None = None) -> tuple[int, str]:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def release(self) -> str:
+        """Return the release that the command of the link says it is."""
+        command = [str(self.root / "current" / "bin" / "latchkey"), "--version"]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()[-1]
+
+    def health(self) -> Any:
+        """Return what the service says once it listens: a restart returns before that."""
+
+        def answered() -> Any:
+            try:
+                return httpx.get(
+                    f"http://127.0.0.1:{self.environment['PORT']}/health", trust_env=False
+                ).json()
+            except httpx.ConnectError:
+                return None
+
+        return wait_until(answered)
+
+    def restarts(self) -> list[str]:
+        return (self.root / "log").read_text().splitlines()
+
+
+class Visitor:
+    """A client that repeats a request without an answer or with 503, and refreshes a refused access token."""
+
+    def __init__(self, client: Any, email: str) -> None:
+        self._client, self._email = client, email
+        self.repeated, self.longest = 0, 0.0
+
+    def __call__(self) -> None:
+        """Sign in, and read and refresh for a while. Each request has to succeed."""
+        body = {"email": self._email, "password": PASSWORD}
+        tokens = self._insist("POST", "/token?grant_type=password", json=body)
+        for _ in range(5):
+            tokens = self._refreshed(tokens)
+            for _ in range(3):
+                tokens = self._read(tokens)
+
+    def _read(self, tokens: Any) -> Any:
+        headers = {"Authorization": f"Bearer {tokens.json['access_token']}"}
+        if self._insist("GET", "/user", (200, 401), headers=headers).status_code == 401:
+            tokens = self._refreshed(tokens)
+            headers = {"Authorization": f"Bearer {tokens.json['access_token']}"}
+            self._insist("GET", "/user", headers=headers)
+        return tokens
+
+    def _refreshed(self, tokens: Any) -> Any:
+        body = {"refresh_token": tokens.json["refresh_token"]}
+        return self._insist("POST", "/token?grant_type=refresh_token", json=body)
+
+    def _insist(self, method: str, path: str, statuses: tuple[int, ...] = (200,), **options: Any) -> Any:
+        def answer() -> Any:
+            with suppress(httpx.TransportError):
+                response = self._client.open(path, method, **options)
+                if response.status_code != 503:
+                    return response
+            self.repeated += 1
+            return None
+
+        began = time.monotonic()
+        response = wait_until(answer)
+        self.longest = max(self.longest, time.monotonic() - began)
+        assert response.status_code in statuses, response.text
+        return response
+
+
+@pytest.fixture(scope="module")
+def wheels() -> Iterator[dict[str, Path]]:
+    changes = {
+        "this": lambda _: None,
+        "next": _be_the_next_release,
+        "migrating": _migrate,
+        "adding": _add,
+        "broken": _break,
+    }
+    with short_directory() as directory:
+        for name in changes:
+            (directory / name).mkdir()
+        yield {name: build_wheel(directory / name, change) for name, change in changes.items()}
+
+
+@pytest.fixture
+def url(new_database) -> str:
+    return new_database()
+
+
+@pytest.fixture
+def bare(url) -> Iterator[Machine]:
+    """A machine without a release."""
+    with short_directory() as root:
+        yield Machine(root, url)
+
+
+@pytest.fixture
+def machine(bare, wheels) -> Machine:
+    """A machine with this release."""
+    assert bare.install(wheels["this"])[0] == 0
+    return bare
+
+
+def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
+    assert machine.release() == __version__
+    status, output = machine.install(wheels["next"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+    assert "restored backup" not in output
+    assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
+    assert machine.install(wheels["next"]) == (1, f"deploy/install: {NEXT} is installed and current.\n")
+    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
+    assert machine.release() == __version__
+    assert machine.restarts() == [f"restart {each}" for each in (__version__, NEXT, __version__)]
+
+
+def test_release_that_does_not_start_is_left_at_once(machine, wheels):
+    status, output = machine.install(wheels["broken"])
+    assert (status, machine.release()) == (1, __version__), output
+
+
+def test_first_release_promises_no_way_back(bare, wheels):
+    status, output = bare.install(wheels["this"])
+    assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
+    assert "leads back" not in output
+    assert bare.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
+
+
+def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
+    (bare.root / "programs" / "systemctl").write_text(
+        '#!/bin/sh\necho "Failed to get unit file state" >&2\nexit 1\n'
+    )
+    status, output = bare.install(wheels["this"])
+    said = "latchkey.service is not enabled, so it was not started."
+    assert (status, output.splitlines()[-2:]) == (0, [said, f"{__version__} is current."])
+    status, output = bare.install(wheels["next"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} is current. To go back: deploy/install --back")
+    went_back = f"{said}\n{__version__} is current instead of {NEXT}.\n"
+    assert bare.install("--back") == (0, went_back)
+    assert not (bare.root / "log").exists()
+    assert "Failed to get unit file state" not in output
+
+
+def test_missing_user_is_named_before_anything_is_installed(bare, wheels):
+    program = bare.root / "programs" / "id"
+    program.write_text('#!/bin/sh\n[ "$1" = -u ] && echo 0\n')
+    said = "deploy/install: there is no user latchkey: create it as docs/deployment.md says.\n"
+    assert bare.install(wheels["this"]) == (1, said)
+    assert not (bare.root / __version__).exists()
+
+
+def test_failed_migration_names_the_release_that_is_still_current(bare, wheels):
+    bare.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    said = "deploy/install: {} could not migrate the database, so {} is still current."
+    status, output = bare.install(wheels["this"])
+    assert (status, output.splitlines()[-1]) == (1, said.format(__version__, "no release"))
+    assert not (bare.root / "current").exists()
+
+
+def test_failed_migration_leaves_the_release_before_running(machine, wheels):
+    machine.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    status, output = machine.install(wheels["next"])
+    said = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
+    assert (status, output.splitlines()[-1]) == (1, said)
+    assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
+
+
+def test_release_with_a_migration_is_not_left(machine, wheels, url):
+    status, output = machine.install(wheels["migrating"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs.")
+    warning = f"only a restored backup leads back to {__version__}: docs/backup.md.\n"
+    assert -1 < output.find(warning) < output.find(f"{schema.NEWEST + 1:04}_next")
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM next_things")
+    status, output = machine.install("--back")
+    assert (status, machine.release()) == (1, NEXT)
+    assert f"{__version__} cannot use the schema of {NEXT}. Restore a backup" in output
+
+
+@pytest.fixture
+def serving(url, wheels) -> Iterator[Machine]:
+    """A machine where this release serves."""
+    port = free_port()
+    settings = {**ENVIRONMENT, "AUTH_WORKERS": "1", "PORT": str(port)}
+    with short_directory() as root:
+        machine = Machine(root, url, RESTARTING, **settings | {"AUTH_STATE_DIR": str(root / "var")})
+        try:
+            status, output = machine.install(wheels["this"])
+            assert status == 0, output
+            yield machine
+        finally:
+            pid = int((root / "pid").read_text())
+            send(pid, signal.SIGTERM)
+            wait_until(lambda: not is_running(pid))
+
+
+def test_release_before_serves_again_on_a_newer_schema_that_it_can_use(serving, wheels, url):
+    status, output = serving.install(wheels["adding"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+    assert "restored backup" not in output
+    assert serving.health()["version"] == NEXT
+    status, output = serving.install("--back")
+    assert (status, output) == (0, f"{__version__} runs instead of {NEXT}.\n")
+    health = serving.health()
+    assert (health["status"], health["version"]) == ("healthy", __version__)
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT next_thing()")
+
+
+def test_release_that_cannot_use_the_schema_of_the_database_hands_back_to_the_other(serving, wheels, url):
+    assert serving.install(wheels["adding"])[0] == 0
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:  # as a third release would
+        cursor.execute("UPDATE schema_version SET usable_from = version")
+    status, output = serving.install("--back")
+    said = f"deploy/install: {__version__} does not start, so {NEXT} runs again: journalctl -u latchkey"
+    assert (status, output.splitlines()[-1]) == (1, said)
+    assert (serving.release(), serving.health()["version"]) == (NEXT, NEXT)
+
+
+def test_first_release_with_an_embedded_postgres_migrates_when_it_starts(wheels):
+    with short_directory() as root:
+        machine = Machine(root, None)
+        status, output = machine.install(wheels["this"])
+        assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
+        assert "Nothing is migrated until the service starts: DATABASE_URL is not set" in output
+        assert not (root / "var").exists()
+
+
+def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
+    program = bare.root / "programs" / "systemctl"
+    program.write_text(program.read_text().replace("/current/bin/latchkey ;", "/.venv/bin/gunicorn ;"))
+    status, output = bare.install(wheels["this"])
+    assert (status, "install deploy/latchkey.service" in output) == (1, True)
+    assert not (bare.root / __version__).exists()
+
+
+def test_package_is_installed_only_with_the_hash_that_the_release_names(machine, tmp_path):
+    package = _package(tmp_path)
+    named = package.read_bytes()
+    wheel = build_wheel(tmp_path, lambda checkout: _need(package, checkout))
+    machine.environment["PIP_FIND_LINKS"] = str(tmp_path)
+    _package(tmp_path, "served by another index")
+    status, output = machine.install(wheel)
+    assert (status, machine.release(), machine.restarts()) == (1, __version__, [f"restart {__version__}"])
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in output
+    assert (
+        f"deploy/install: pip could not install the packages of {NEXT}. The running release is unchanged. "
+        in output
+    )
+    assert "migrat" not in output
+    package.write_bytes(named)
+    status, output = machine.install(wheel)
+    assert (status, machine.release()) == (0, NEXT), output
+    assert list(machine.root.glob(f"{NEXT}/lib/python3*/site-packages/stand_in-1.0.dist-info"))
+
+
+@pytest.mark.parametrize(
+    "argument", ["nonsense", "--help", "latchkey_auth.tar.gz", "latchkey-0.1.0-py3-none-any.whl"]
+)
+def test_what_is_no_release_changes_nothing(bare, argument):
+    before = sorted(bare.root.iterdir())
+    status, output = bare.install(argument)
+    assert (status, "is not a wheel of Latchkey" in output) == (1, True)
+    assert sorted(bare.root.iterdir()) == before
+
+
+def documented_lines() -> str:
+    """Return the lines of docs/deployment.md that install a release."""
+    page = (CHECKOUT / "docs" / "deployment.md").read_text()
+    (lines,) = re.findall(
+        r"^   ```sh\n((?:   .+\n)+)   ```$", page.partition("### In containers")[0], re.MULTILINE
+    )
+    return dedent(lines)
+
+
+def test_lines_of_the_page_upgrade_a_machine_of_0_3_0_whose_own_script_refuses_the_wheel(
+    bare, wheels, tmp_path
+):
+    source = oldest_release.unpack(tmp_path / "source", "e02656db", ".")
+    (tmp_path / "built").mkdir()
+    before = build_wheel(tmp_path / "built", source=source)
+    (source / "deploy" / "install").chmod(0o755)
+    (source / "deploy" / "latchkey").chmod(0o755)
+    status, output = bare.install(before, source)
+    assert (status, bare.release()) == (0, "0.3.0"), output
+
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    shutil.copy(wheels["this"], downloads)
+    name = wheels["this"].name
+    digest = hashlib.sha256(wheels["this"].read_bytes()).hexdigest()
+    (downloads / "SHA256SUMS").write_text(
+        f"{digest}  {name}\n{digest}  {name.partition('-py3')[0]}.cdx.json\n"
+    )
+    status, output = bare.install(downloads / name, source)
+    assert (status, output) == (1, f"deploy/install: {downloads / name} is not a wheel of Latchkey\n")
+    assert bare.release() == "0.3.0"
+
+    status, output = bare.run(["sh", "-e", "-c", documented_lines()], downloads)
+    assert (status, output.splitlines()[-1], bare.release()) == (0, f"{__version__} runs.", __version__), (
+        output
+    )
+    assert "only a restored backup leads back to 0.3.0: docs/backup.md.\n" in output
+    status, output = bare.install("--back")
+    assert (status, bare.release()) == (1, __version__)
+    assert f"0.3.0 cannot use the schema of {__version__}. Restore a backup" in output
+
+
+def test_upgrade_from_0_4_0_under_load_fails_nothing_that_a_retry_does_not_mend(
+    deployment, note, wheels, files_of_0_4_0
+):
+    settings = {"AUTH_SMTP_URL": deployment.post.url, "AUTH_STATE_DIR": str(deployment.state_dir)}
+    with short_directory() as root, deployment.service(directory=files_of_0_4_0) as service:
+        settings |= {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_WORKERS": "2", "PORT": str(service.port)}
+        machine = Machine(root, deployment.postgres.url, RESTARTING, **settings)
+        (root / "pid").write_text(str(service.process.pid))
+        client = deployment.client(service)
+        visitors = [
+            Visitor(client, register(client, ADMIN, f"visitor-{number}@example.com").email)
+            for number in range(3)
+        ]
+        assert client.get("/health").json["version"] == "0.4.0"
+        try:
+            with deployment.load(service) as history, repeated(*visitors) as lives:
+                status, output = machine.install(wheels["next"])
+                assert status == 0, output
+                wait_until(serves_again(history))
+                before = [len(each) for each in lives]
+                wait_until(lambda: all(len(now) > then + 1 for now, then in zip(lives, before, strict=True)))
+            assert client.get("/health").json["version"] == NEXT
+            deployment.check(history)
+        finally:
+            pid = int((root / "pid").read_text())
+            send(pid, signal.SIGTERM)
+            wait_until(lambda: not is_running(pid))
+        log_watch.scan_log("the release", (root / "log").read_text())
+    longest, again = max(each.longest for each in visitors), sum(each.repeated for each in visitors)
+    note(
+        "0.4.0 upgraded by deploy/install",
+        1,
+        f"{again} requests repeated, for {longest:.1f} s at most; {history.summary()}",
+    )

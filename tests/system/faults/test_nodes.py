@@ -1,0 +1,127 @@
+"""Several nodes: a concurrent start, a failover, PgBouncer, and clocks that disagree."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.processes import PATIENT_GUNICORN, wait_until
+from tests.support.server import at_once
+from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
+from tests.system.faults.clients import ADMIN
+from tests.system.faults.dependencies import PgBouncer, Replica, url_of_both
+from tests.system.faults.deployment import serves_again
+
+# The promised seconds for each response and for the recovery, and the slack for two busy cores.
+PROMISED = 5
+SLACK = 3
+ALICE = "alice@example.com"
+
+
+@pytest.mark.selection
+def test_two_nodes_can_start_concurrently_on_an_empty_database(deployment, note, scale):
+    times = scale(10, 1)
+    for number in range(times):
+        deployment.postgres.run(f"CREATE DATABASE empty_{number}")
+        url = deployment.postgres.url.replace("/postgres?", f"/empty_{number}?")
+        # The state directory is new too, so both nodes generate the secrets at the same moment.
+        deployment.state_dir = deployment.state_dir.parent / f"var-{number}"
+        nodes = [deployment.service(DATABASE_URL=url) for _ in range(2)]
+        one, two = map(deployment.client, _start(nodes))
+        person = register(one, ADMIN, ALICE)
+        session = session_of(two, sign_in(two, ALICE))
+        assert session.on(one).get("/user").json["id"] == person.id
+        assert refresh(one, session.refresh_token).status_code == 200
+        for node in nodes:
+            node.__exit__(None, None, None)
+    note("two nodes started at once on nothing", times, "both serve, with the same secrets and one schema")
+
+
+def _start(nodes: list[Any]) -> list[Any]:
+    return at_once(len(nodes), lambda number: nodes[number].__enter__())
+
+
+@pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
+def test_service_follows_the_promotion_of_a_replica(deployment, note, how):
+    primary = deployment.postgres
+    replica = Replica(primary, deployment.state_dir.parent / "replica")
+    with deployment.service(DATABASE_URL=url_of_both(primary, replica)) as service:
+        with deployment.load(service) as history:
+            history.may_lose_counters = True
+            began = time.monotonic()
+            primary.freeze()
+            if how == "killed":
+                primary.kill()
+            replica.promote()
+            wait_until(serves_again(history), 30)
+            took = time.monotonic() - began
+            wait_until(serves_again(history))
+        # Data that only the lost primary holds must not come back.
+        primary.thaw()
+        primary.kill()
+        deployment.postgres = replica
+        deployment.check(history)
+    primary.stop()
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
+    note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
+
+
+@pytest.mark.selection
+def test_service_recovers_from_restarts_of_pgbouncer(deployment, note, scale):
+    times = scale(10, 2)
+    with (
+        PgBouncer(deployment) as bouncer,
+        deployment.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service,
+    ):
+        with deployment.load(service) as history:
+            for _ in range(times):
+                wait_until(serves_again(history))
+                bouncer.kill()
+                bouncer.start()
+                wait_until(serves_again(history))
+        deployment.check(history)
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
+    note("PgBouncer, by transaction, killed -9", times, history.summary())
+
+
+@pytest.mark.selection
+def test_nodes_with_wrong_clocks_agree_on_times(deployment, note):
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip(
+            "NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it"
+        )
+    # A wrong clock is the wall's. gunicorn compares the monotonic one with times of a file, and would take a new
+    # worker's for ten minutes old.
+    other: dict[str, Any] = {
+        "LD_PRELOAD": str(found[0]),
+        "NO_FAKE_STAT": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    with (
+        deployment.service(PATIENT_GUNICORN, FAKETIME="+600s", **other) as ahead,
+        deployment.service(PATIENT_GUNICORN, FAKETIME="-600s", **other) as behind,
+    ):
+        for service, seconds in ((ahead, 600), (behind, -600)):
+            told = deployment.client(service).get("/health").json["timestamp"]
+            off = deployment.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[
+                0
+            ]
+            assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
+        with deployment.load(ahead, behind) as history:
+            wait_until(lambda: history.answered() > 200, 120)
+            for service in (ahead, behind):
+                client = deployment.client(service)
+                register(client, ADMIN, f"{service.port}@example.org")
+                claims = session_of(client, sign_in(client, f"{service.port}@example.org", PASSWORD)).claims
+                now = deployment.postgres.run("SELECT extract(epoch FROM now())::float")[0]
+                assert abs(claims["iat"] - now) < 30
+                assert claims["exp"] == claims["iat"] + 3600
+        deployment.check(history)
+    assert history.failed() == 0
+    note(
+        "node clocks 10 minutes ahead and behind",
+        1,
+        f"times in tokens are the database's; {history.summary()}",
+    )

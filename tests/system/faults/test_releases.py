@@ -1,0 +1,309 @@
+"""A node of 0.4.0 next to one of this release: a rolling upgrade of two nodes."""
+
+import contextlib
+import re
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from werkzeug.datastructures import Headers
+
+from tests.support import api_keys, factors, openid, passkeys
+from tests.support.authenticator import Authenticator
+from tests.support.links import SITE, VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
+from tests.support.user_agent import UserAgent
+from tests.support.users import (
+    PASSWORD,
+    Person,
+    Session,
+    refresh,
+    register,
+    session_of,
+    sign_in,
+    sign_up_anonymously,
+)
+from tests.system.faults.clients import ADMIN
+from tests.system.faults.mail import Post
+
+pytestmark = pytest.mark.selection
+OTHER_PASSWORD = "Another-Horse-2"
+_LINK = re.compile(r"[?&]token=([\w-]+)")
+_CODE = re.compile(r"\b\d{6}\b")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A node that begins, the other one, which of them is old, and the mailbox of both."""
+
+    one: Any
+    other: Any
+    old: Any
+    post: Post
+    name: str
+
+    def register(self, name: str) -> Person:
+        return register(self.one, ADMIN, self.address(name))
+
+    def address(self, name: str) -> str:
+        return f"{name}-{self.name}@example.com"
+
+    def link(self, address: str) -> str:
+        return self._find(_LINK, address)
+
+    def code(self, address: str) -> str:
+        return self._find(_CODE, address)
+
+    def _find(self, pattern: re.Pattern[str], address: str) -> str:
+        text = self.post.wait_for(address, 60)
+        assert text, f"no mail to {address}"
+        return pattern.findall(text)[0].removeprefix("token=")
+
+
+@pytest.fixture(scope="module")
+def releases(shared_deployment, files_of_0_4_0):
+    """A node of 0.4.0, on whose database a node of this release has started, and that node."""
+    service = partial(
+        shared_deployment.service, AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true", AUTH_WORKERS="1"
+    )
+    with contextlib.ExitStack() as stack:
+        try:
+            old = stack.enter_context(service(directory=str(files_of_0_4_0)))
+        except AssertionError as error:
+            if found := re.search(r"(ModuleNotFound|Import)Error: .*", str(error)):
+                pytest.skip(f"NO ROLLING UPGRADE IS TESTED: 0.4.0 needs other packages ({found[0]})")
+            raise
+        new = stack.enter_context(service())
+        yield shared_deployment.client(old), shared_deployment.client(new), shared_deployment.post
+
+
+@pytest.fixture(params=["old-first", "new-first"])
+def nodes(releases, request):
+    old, new, post = releases
+    one, other = (old, new) if request.param == "old-first" else (new, old)
+    return Nodes(one, other, old, post, request.param)
+
+
+def move(session: Session, client: Any) -> Session:
+    """Go on with a session at another node, as a client whose access token is refused."""
+    return session.on(client).refreshed()
+
+
+def test_session_lives_on_and_ends_at_the_other_node(nodes):
+    session = nodes.register("session").sign_in()
+    moved = move(move(session, nodes.other), nodes.one)
+    assert moved.id == session.id
+    assert moved.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
+    moved = move(moved, nodes.other)
+    assert moved.get("/user").json["user_metadata"] == {"x": 1}
+    assert moved.get("/sessions").json["data"][0]["id"] == session.id
+    assert moved.post("/logout").status_code == 200
+    assert refresh(nodes.one, moved.refresh_token).status_code == 400
+    assert session.get("/user").status_code == 401
+
+
+def test_reused_refresh_token_is_seen_at_the_other_node(nodes):
+    first = nodes.register("reused").sign_in()
+    newest = move(move(move(first, nodes.other), nodes.one), nodes.other)
+    assert refresh(nodes.one, first.refresh_token).status_code == 400
+    assert refresh(nodes.other, newest.refresh_token).status_code == 400
+
+
+@pytest.mark.parametrize("by", ["link", "code"])
+@pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "email_change"])
+def test_links_and_codes_of_one_node_work_once_at_the_other(nodes, type, by):
+    address = nodes.address(f"{type}-{by}")
+    if type == "signup":
+        response = nodes.one.post("/signup", json={"email": address, "password": PASSWORD})
+    elif type == "email_change":
+        response = nodes.register(f"before-{by}").sign_in().put("/user", json={"email": address})
+    else:
+        nodes.register(f"{type}-{by}")
+        response = nodes.one.post("/recover" if type == "recovery" else "/magiclink", json={"email": address})
+    assert response.status_code in (200, 201), response.text
+
+    def spend(client: Any) -> Any:
+        if by == "link":
+            return hand_in(client, type, nodes.link(address))
+        return type_in(client, type, address, nodes.code(address))
+
+    session = session_of(nodes.other, spend(nodes.other))
+    assert session.get("/user").json["email"] == address
+    assert spend(nodes.one).status_code == spend(nodes.other).status_code == 403
+    assert move(session, nodes.one).get("/user").json["email"] == address
+
+
+def test_pkce_code_of_a_link_is_exchanged_at_the_other_node(nodes):
+    address = nodes.register("pkce").email
+    nodes.one.post("/magiclink", json={"email": address, **WITH_CHALLENGE})
+    code = query(nodes.other.get(path("magiclink", nodes.link(address))))["code"]
+    body = {"auth_code": code, "code_verifier": VERIFIER}
+    session = session_of(nodes.one, nodes.one.post("/token?grant_type=pkce", json=body))
+    assert move(session, nodes.other).get("/user").json["email"] == address
+
+
+def test_password_changes_with_a_code_of_the_other_node(nodes):
+    person = nodes.register("password")
+    session = person.sign_in()
+    assert session.get("/reauthenticate").status_code == 200
+    body = {"password": OTHER_PASSWORD, "nonce": nodes.code(person.email)}
+    changed = move(session, nodes.other).put("/user", json=body)
+    assert changed.status_code == 200, changed.text
+    assert sign_in(nodes.one, person.email).status_code == 401
+    assert sign_in(nodes.one, person.email, OTHER_PASSWORD).status_code == 200
+
+
+def test_recovered_user_sets_a_password_at_the_other_node(nodes):
+    person = nodes.register("recovered")
+    assert nodes.one.post("/recover", json={"email": person.email}).status_code == 200
+    session = session_of(nodes.one, hand_in(nodes.one, "recovery", nodes.link(person.email)))
+    changed = move(session, nodes.other).put("/user", json={"password": OTHER_PASSWORD})
+    assert changed.status_code == 200, changed.text
+    assert sign_in(nodes.one, person.email, OTHER_PASSWORD).status_code == 200
+
+
+def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
+    person = nodes.register("factor")
+    session = person.sign_in()
+    app = factors.enrol(session)
+    begun = factors.challenge(session, app)
+    verified = factors.verify(move(session, nodes.other), app, app.code(-1), begun)
+    session = session_of(nodes.other, verified)
+    codes = session.post("/recovery_codes").json["codes"]
+    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        session = move(person.sign_in(client=begins), ends)
+        recovered = session_of(ends, session.post("/recovery_codes/verify", json={"code": codes.pop()}))
+        assert recovered.claims["aal"] == move(recovered, begins).claims["aal"] == "aal2"
+    session = person.sign_in(client=nodes.other)
+    begun = factors.challenge(session, app)
+    raised = session_of(nodes.one, factors.verify(move(session, nodes.one), app, app.code(), begun))
+    assert raised.delete(f"/factors/{app.id}").status_code == 200
+    assert move(raised, nodes.other).claims["aal"] == "aal1"
+
+
+def test_passkey_ceremonies_begin_at_one_node_and_end_at_the_other(nodes):
+    person = nodes.register("passkey")
+    session, authenticator = person.sign_in(), Authenticator()
+    begun = session.post("/passkeys/registration/options", json={}).json
+    body = {"challenge_id": begun["challenge_id"], "credential": authenticator.create(begun["options"])}
+    made = move(session, nodes.other).post("/passkeys/registration/verify", json=body)
+    assert made.status_code == 200, made.text
+    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        body = passkeys.assertion(begins, authenticator)
+        signed_in = session_of(ends, ends.post("/passkeys/authentication/verify", json=body))
+        assert move(signed_in, begins).get("/user").json["id"] == person.id
+
+
+def test_api_key_of_one_node_works_at_the_other(nodes):
+    person = nodes.register("key")
+    id, key = api_keys.make_key(person.sign_in())
+    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        token = api_keys.bearer(api_keys.token_of(begins, key))
+        assert ends.get("/user", **token).json["id"] == person.id
+    assert person.sign_in(client=nodes.other).delete(f"{api_keys.ROUTE}/{id}").status_code == 204
+    assert api_keys.use(nodes.one, key).status_code == 401
+
+
+def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes, shared_deployment):
+    database = shared_deployment.rows()
+    person, application = nodes.register("application"), openid.make_client(database)
+    session = person.sign_in()
+    tokens = application.redeem(nodes.other, openid.granted_code(database, application, session)).json
+    for node in (nodes.one, nodes.other, nodes.one):
+        response = application.refresh(node, tokens["refresh_token"])
+        assert response.status_code == 200, response.text
+        tokens = response.json
+        for reader in (nodes.one, nodes.other):
+            answer = reader.get("/oauth/userinfo", headers=openid.bearer(tokens["access_token"]))
+            assert answer.json["sub"] == person.id
+    assert (
+        nodes.one.put(f"/admin/users/{person.id}", json={"ban_duration": "1h"}, headers=ADMIN).status_code
+        == 200
+    )
+    assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
+
+
+def test_invited_user_accepts_and_sets_a_password_at_the_other_node(nodes):
+    address = nodes.address("invited")
+    assert nodes.one.post("/admin/invite", json={"email": address}, headers=ADMIN).status_code == 200
+    session = session_of(nodes.other, hand_in(nodes.other, "invite", nodes.link(address)))
+    assert session.put("/user", json={"password": OTHER_PASSWORD}).status_code == 200
+    for node in (nodes.one, nodes.other):
+        assert sign_in(node, address, OTHER_PASSWORD).status_code == 200
+
+
+def test_user_who_signed_up_at_one_node_and_confirmed_at_the_other_logs_in_at_both(nodes):
+    address = nodes.address("crossed")
+    body = {"email": address, "password": PASSWORD, "data": {"name": "Crossed"}}
+    assert nodes.one.post("/signup", json=body).status_code == 201
+    session = session_of(nodes.other, hand_in(nodes.other, "signup", nodes.link(address)))
+    assert session.get("/user").json["user_metadata"] == {"name": "Crossed"}
+    for node in (nodes.one, nodes.other):
+        assert sign_in(node, address).status_code == 200
+
+
+class Turns:
+    """The nodes behind one origin, as a browser sees them. Requests go to `node`."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def open(self, path: str, *, method: str, headers: Any, data: str | None, base_url: str) -> Any:
+        headers |= {"Host": urlsplit(base_url).netloc, "Connection": "close"}
+        url = f"http://127.0.0.1:{self.node.port}{path}"
+        answer = httpx.request(method, url, headers=headers, content=data, trust_env=False, timeout=60)
+        sent = Headers(answer.headers.multi_items())
+        return SimpleNamespace(status_code=answer.status_code, headers=sent, text=answer.text)
+
+
+@pytest.fixture
+def turns(nodes):
+    return Turns(nodes.one)
+
+
+@pytest.fixture
+def browser(turns):
+    return UserAgent({SITE: turns})
+
+
+def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turns):
+    person = nodes.register("pages")
+    browser.visit(f"{SITE}/sign-in")
+    turns.node = nodes.other
+    assert browser.press("sign-in", email=person.email, password=PASSWORD).url == f"{SITE}/account"
+    turns.node = nodes.one
+    assert person.email in browser.visit(f"{SITE}/account").text
+    turns.node = nodes.other
+    browser.press("sign-out")
+    turns.node = nodes.one
+    assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
+
+
+def test_anonymous_user_gets_an_address_at_the_other_node(nodes):
+    address = nodes.address("visitor")
+    visitor = move(sign_up_anonymously(nodes.one), nodes.other)
+    changed = visitor.put("/user", json={"email": address})
+    assert changed.status_code == 200, changed.text
+    assert hand_in(nodes.one, "email_change", nodes.link(address)).status_code == 200
+    assert move(visitor, nodes.one).get("/user").json["email"] == address
+
+
+def test_acts_of_an_administrator_hold_at_the_other_node(nodes):
+    person = nodes.register("administered")
+    session = person.sign_in(client=nodes.other)
+    user = f"/admin/users/{person.id}"
+    link = nodes.one.post(
+        "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN
+    )
+    assert hand_in(nodes.other, "magiclink", link.json["hashed_token"]).status_code == 200
+    assert nodes.one.put(user, json={"ban_duration": "permanent"}, headers=ADMIN).status_code == 200
+    assert refresh(nodes.other, session.refresh_token).status_code in (400, 403)
+    assert person.try_to_sign_in(client=nodes.other).status_code in (400, 403)
+    for client in (nodes.one, nodes.other):
+        assert client.get("/admin/users", headers=ADMIN).json["data"]
+        assert client.get("/admin/audit", headers=ADMIN).status_code == 200
+    assert nodes.other.delete(user, headers=ADMIN).status_code == 200
+    assert nodes.one.get(user, headers=ADMIN).status_code == 404

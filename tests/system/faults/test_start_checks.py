@@ -1,0 +1,71 @@
+"""Servers that the start finds unusable or away."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auth.operator.processes import start_checks
+from tests.support.processes import Service, free_port
+from tests.system.faults.dependencies import PgBouncer
+
+pytestmark = pytest.mark.selection
+
+
+@pytest.fixture
+def bouncer(database_url, state_dir, database):
+    if "host=%2F" not in database_url:
+        pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: TEST_DATABASE_URL has no socket")
+    deployment: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
+    with PgBouncer(deployment) as bouncer:
+        yield bouncer
+
+
+def without_state_dir(environment, **changes):
+    return {name: value for name, value in (environment | changes).items() if name != "AUTH_STATE_DIR"}
+
+
+def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment, state_dir):
+    settings = without_state_dir(environment, DATABASE_URL=bouncer.url)
+    status, said = Service(state_dir, **settings).refuses_to_start()
+    line = (
+        "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false."
+    )
+    assert (status, json.loads(said)["event"]) == (1, line)
+    with Service(state_dir, **settings, AUTH_DB_PREPARE="false") as service:
+        assert service.get("/health")[0] == 200
+
+
+def test_direct_connections_are_not_taken_for_a_pooler(database_url):
+    assert start_checks.pooler_problem(database_url) is None
+
+
+@pytest.mark.parametrize(("enabled", "count"), [("true", 1), ("false", 0)])
+def test_start_reports_that_redis_does_not_respond(environment, state_dir, database, enabled, count):
+    settings = without_state_dir(
+        environment,
+        AUTH_RATE_LIMITS_ENABLED=enabled,
+        AUTH_RATE_LIMIT_STORAGE=f"redis://:topsecret@127.0.0.1:{free_port()}",
+    )
+    with Service(state_dir, **settings) as service:
+        assert service.get("/health")[0] == 200
+    line = "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
+    line += " Start it, or correct the URL."
+    assert service.said().count(line) == count
+    assert "topsecret" not in service.text()
+
+
+def test_start_warns_of_settings_for_tests_at_a_public_url(environment, state_dir, database):
+    chosen = {"AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_SMTP_URL": "console"}
+    lines = (
+        "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed."
+        " Set it to true.",
+        "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links that"
+        " sign in, and not sent. Set it to a mail server.",
+    )
+    for base_url, count in ((None, 0), ("https://auth.example.com", 1)):
+        public = {"AUTH_BASE_URL": base_url} if base_url else {}
+        with Service(state_dir, **without_state_dir(environment, **chosen, **public)) as service:
+            assert service.get("/health")[0] == 200
+        assert [service.said().count(line) for line in lines] == [count] * 2

@@ -1,0 +1,209 @@
+"""MCP clients by other hands, unmodified, at a server of FastMCP that accepts our access tokens. They register
+themselves, or come by a document.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from tests.support.contract import OPENAPI
+from tests.support.documents import DOCUMENT, HOST, URL
+from tests.support.factors import set_up
+from tests.support.http_target import HttpTarget
+from tests.support.processes import GUNICORN, free_port, wait_until
+from tests.support.relying_parties import allow, running, sign_in
+from tests.support.smtp_server import Certificate
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+HERE = Path(__file__).parent / "mcp"
+NODE_MODULES = HERE / "node_modules"
+GUIDE = (OPENAPI.parent / "docs" / "agents.md").read_text()
+# Of the conformance suite's scenarios for authorization servers.
+CHECKS = ["authorization-server-metadata", "authorization-server-metadata-cimd", "authorization-code-grant"]
+# The commands of the clients, before their arguments. The first word is the name of a fixture.
+CLIENTS = {
+    "FastMCP": ("python", HERE / "client.py"),
+    "Python SDK": ("python", HERE / "sdk.py"),
+    "JavaScript SDK": ("node", HERE / "client.mjs"),
+}
+
+
+@pytest.fixture(scope="module")
+def gunicorn() -> list[str]:
+    return [sys.executable, *GUNICORN, "--config", "tests/support/documents.conf.py"]
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory) -> Iterator[tuple[HttpTarget, Path]]:
+    """The server of the document, and its certificate."""
+    certificate = Certificate(tmp_path_factory.mktemp("documents"), HOST)
+    with HttpTarget(certificate) as target:
+        target.headers = {"Content-Type": "application/json"}
+        document = DOCUMENT | {"redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"]}
+        target.body = json.dumps(document).encode()
+        yield target, certificate.path
+
+
+@pytest.fixture(scope="module")
+def settings(documents) -> dict[str, str]:
+    """Those of the guide. The issuer has a path, as at Supabase: its metadata are elsewhere too (RFC 8414,
+    section 3.1).
+    """
+    port = free_port()
+    target, certificate = documents
+    return {
+        "PORT": str(port),
+        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_JWT_ISSUER": f"http://127.0.0.1:{port}/auth/v1",
+        "DOCUMENTS_PORT": str(urlsplit(target.url).port),
+        "SSL_CERT_FILE": str(certificate),
+        **dict(re.findall(r"^echo \"?(AUTH_\w+)='?([^'\" ]+)", GUIDE, re.MULTILINE)),
+    }
+
+
+@pytest.fixture(scope="session")
+def python(make_python) -> str:
+    """A Python with FastMCP and the SDK."""
+    return str(make_python(HERE / "requirements.txt") / "python")
+
+
+@pytest.fixture(scope="session")
+def node(python) -> str:
+    """A Node.js that is new enough for all packages."""
+    if not NODE_MODULES.is_dir():
+        pytest.skip("NOT TESTED: the packages of MCP for JavaScript. They need npm: make test-interop")
+    return str(Path(python).parent / "node")
+
+
+@pytest.fixture
+def servers(python, settings, here, tmp_path) -> Iterator[list[str]]:
+    """The URLs of two running MCP servers."""
+    urls = [f"http://localhost:{free_port()}" for _ in range(2)]
+    with ExitStack() as stack:
+        for number, url in enumerate(urls):
+            command = [python, str(HERE / "server.py"), settings["AUTH_JWT_ISSUER"], url]
+            output = tmp_path / f"server {number}"
+            stack.enter_context(running(command, url, output, tmp_path, HOME=str(tmp_path)))
+        yield [f"{url}/mcp" for url in urls]
+
+
+class Agent:
+    """A running client, which prints a line for each step."""
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self._output, self._errors = directory / "output", directory / "errors"
+        environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "BROWSER": "echo %s"}
+        with self._output.open("w") as out, self._errors.open("w") as errors:
+            self._process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=out, stderr=errors, text=True
+            )
+        assert self._process.stdin
+        self._input = self._process.stdin
+
+    def line(self, number: int, beginning: str = "") -> str:
+        """Wait for a line of its output, of those that begin so."""
+
+        def printed() -> list[str]:
+            has_ended = self._process.poll() is not None
+            lines = self._output.read_text().split("\n")[:-1]
+            found = [line for line in lines if line.startswith(beginning)][number:]
+            assert found or not has_ended, (lines, self._errors.read_text())
+            return found
+
+        return wait_until(printed)[0]
+
+    def request(self, number: int) -> dict[str, list[str]]:
+        """Wait for a URL of its output, and return the parameters."""
+        return parse_qs(urlsplit(self.line(number)).query)
+
+    def go_on(self) -> None:
+        self._input.write("\n")
+        self._input.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._input.close()
+
+
+@pytest.mark.parametrize("document", [None, URL], ids=["registration", "document"])
+@pytest.mark.parametrize("name", CLIENTS)
+def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
+    page, servers, alice, name, document, documents, request, tmp_path
+):
+    program, script = CLIENTS[name]
+    command = [request.getfixturevalue(program), str(script), servers[0], str(free_port())]
+    app, session = set_up(alice.open_session())
+    documents[0].requests.clear()
+    with Agent([*command, *filter(None, [document])], tmp_path) as agent:
+        asked = agent.request(0)
+        assert asked["resource"] == [servers[0]]
+        page.open(agent.line(0))
+        sign_in(page, alice, app)
+        allow(page, HOST if document else "Reader")
+        first, second = json.loads(agent.line(1))
+        assert first["token"] != second["token"]
+        for seen in (first, second):
+            claims = seen["claims"]
+            assert (claims["sub"], claims["aud"]) == (alice.id, servers[0])
+            assert (claims["client_id"], claims["acr"]) == (asked["client_id"][0], "aal2")
+        header = {
+            "Authorization": f"Bearer {second['token']}",
+            "Accept": "application/json, text/event-stream",
+        }
+        for server, status in zip(servers, (400, 401), strict=True):
+            # The first reads the body, which is none of MCP.
+            assert httpx.post(server, headers=header, json={}).status_code == status
+        (grant,) = session.get("/user/oauth/grants").json
+        assert session.delete(f"/user/oauth/grants?client_id={grant['client']['id']}").status_code == 204
+        agent.go_on()
+        # It can't refresh, and asks the user again.
+        assert agent.request(2)["resource"] == asked["resource"]
+    fetched = [each.path for each in documents[0].requests]
+    assert (asked["client_id"] == [URL], fetched) == (
+        (True, ["/oauth/client.json"]) if document else (False, [])
+    )
+
+
+def test_conformance_suite_of_mcp_finds_no_failure(page, here, node, settings, alice, tmp_path):
+    suite, results = NODE_MODULES / "@modelcontextprotocol/conformance/dist/index.js", tmp_path / "results"
+    command = [node, str(suite), "authorization", "--url", settings["AUTH_JWT_ISSUER"], "--client-id", URL]
+    command += ["--port", str(free_port()), "--resource", "http://localhost/mcp"]
+    command += ["--output-dir", str(results)]
+    with Agent(command, tmp_path) as running_suite:
+        page.open(running_suite.line(0, "http"))
+        sign_in(page, alice)
+        allow(page, HOST)
+        assert running_suite.line(0, "Total: ").endswith(" 0 failed")
+    checks = [check for file in results.glob("*/checks.json") for check in json.loads(file.read_text())]
+    assert {check["id"]: check["status"] for check in checks} == dict.fromkeys(CHECKS, "SUCCESS"), checks
+
+
+def test_server_and_client_of_the_guide_know_the_user(page, python, settings, here, alice, tmp_path):
+    url = f"http://localhost:{free_port()}"
+    for name, block in re.findall(r"^```python (\S+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL):
+        block = block.replace("http://localhost:8000", settings["AUTH_JWT_ISSUER"])
+        block = block.replace("http://localhost:9000", url).replace("port=9000", f"port={urlsplit(url).port}")
+        (tmp_path / name).write_text(block)
+    with (
+        running([python, "server.py"], url, tmp_path / "server", tmp_path, HOME=str(tmp_path)),
+        Agent([python, str(tmp_path / "client.py")], tmp_path) as agent,
+    ):
+        page.open(agent.line(0))
+        sign_in(page, alice)
+        allow(page, "FastMCP Client")
+        assert agent.line(1) == alice.id

@@ -1,0 +1,112 @@
+"""Which of our tokens go-oidc, openid-client and oauth2-proxy accept."""
+
+import json
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.kinds_of_token import (
+    FOR_USERINFO,
+    NONCE,
+    OTHER_RESOURCE,
+    SETTINGS,
+    make_notes,
+    token_of_each_kind,
+)
+from tests.support.openid import RESOURCE
+from tests.support.processes import free_port
+from tests.support.relying_parties import running
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+HERE = Path(__file__).parent
+CLIENTS = HERE.parent / "clients"
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return SETTINGS
+
+
+@pytest.fixture
+def client(make_app, here):
+    """The service in this process: the libraries ask the running one for its keys."""
+    return make_app(**SETTINGS, AUTH_BASE_URL=here).test_client()
+
+
+@pytest.fixture
+def notes(database):
+    return make_notes(database)
+
+
+@pytest.fixture
+def tokens(client, database, alice, notes) -> dict[str, str]:
+    return token_of_each_kind(client, database, alice, notes)
+
+
+def go_oidc() -> list[str]:
+    if not shutil.which("go"):
+        pytest.skip("NOT TESTED: go-oidc, which needs go")
+    build = ["go", "build", "-o", "target/verifier", "./verifier"]
+    subprocess.run(build, cwd=HERE / "go", check=True)
+    return [str(HERE / "go" / "target" / "verifier")]
+
+
+def openid_client() -> list[str]:
+    if not (CLIENTS / "node_modules").is_dir():
+        pytest.skip("NOT TESTED: openid-client, which needs npm, then: make test-interop")
+    return ["node", str(CLIENTS / "accepted-tokens.mjs")]
+
+
+@pytest.mark.parametrize("library", [go_oidc, openid_client])
+def test_library_accepts_exactly_its_own(site, here, tokens, notes, library: Callable[[], list[str]]):
+    program = library()
+    own = {
+        (RESOURCE, ""): {"client, with resource", "client_credentials, with resource"},
+        (OTHER_RESOURCE, ""): {"another client, elsewhere"},
+        (f"{here}/oauth/userinfo", ""): FOR_USERINFO,
+        (notes.id, NONCE): {"id token"},
+    }
+    for (audience, nonce), expected in own.items():
+        done = subprocess.run(
+            [*program, here, audience, nonce],
+            input=json.dumps(tokens),
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+        assert set(json.loads(done.stdout)) == expected, audience
+
+
+def test_proxy_accepts_its_id_token_and_no_access_token(site, here, tokens, notes, tmp_path):
+    if not shutil.which("go"):
+        pytest.skip("NOT TESTED: oauth2-proxy, which needs go")
+    program = "target/oauth2-proxy"
+    build = ["go", "build", "-o", program, "github.com/oauth2-proxy/oauth2-proxy/v7"]
+    subprocess.run(build, cwd=HERE / "oauth2_proxy", check=True)
+    port = free_port()
+    command = [
+        program,
+        "--provider=oidc",
+        f"--oidc-issuer-url={here}",
+        f"--client-id={notes.id}",
+        "--client-secret=unused",
+        "--email-domain=*",
+        "--skip-jwt-bearer-tokens",
+        f"--cookie-secret={secrets.token_hex(16)}",
+        "--upstream=static://200",
+        f"--http-address=127.0.0.1:{port}",
+    ]
+    url = f"http://127.0.0.1:{port}"
+    with running(command, url, tmp_path / "output", HERE / "oauth2_proxy"):
+        statuses = {
+            name: httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code
+            for name, token in tokens.items()
+        }
+    # It does not look at the type. A client of it is told of no ended session, so has no logout token.
+    assert {name for name, status in statuses.items() if status == 200} == {"id token", "logout token"}

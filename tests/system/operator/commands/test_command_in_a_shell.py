@@ -1,0 +1,36 @@
+"""The command as a shell starts it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.processes import CHECKOUT
+
+
+def test_usage_line_is_the_same_however_the_command_is_started():
+    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey_auth"]):
+        done = subprocess.run(
+            [*program, "users", "nonsense"], cwd=CHECKOUT, env={}, capture_output=True, text=True, check=False
+        )
+        assert done.stderr.startswith(
+            "Usage: latchkey users [OPTIONS] COMMAND [ARGS]...\nTry 'latchkey users --help' for help.\n"
+        )
+
+
+def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
+    (tmp_path / "gone").mkdir()
+    gone = f"cd {tmp_path}/gone && rmdir ../gone && exec {sys.executable} -m latchkey_auth doctor"
+    full = f"exec {sys.executable} -m latchkey_auth backup-key > /dev/full"
+    place = "Error: The directory or the output of this command cannot be used"
+    for script, reason in (
+        (gone, "No such file or directory. Change that, and run the command again."),
+        (full, "No space left on device. Free space on its disk."),
+    ):
+        environment = {"PYTHONPATH": str(CHECKOUT), "PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines()[-1] == f"{place}: {reason}"
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,116 @@
+"""The guides of contributors: their blocks add an endpoint, and a wing, to a copy that passes the tests."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from sql import schema
+from tests.support.contract import OPENAPI
+
+ROOT = OPENAPI.parent
+# They report what is missing of an endpoint; the page's own test does the rest.
+OF_ENDPOINTS = (
+    *("tests/source/test_contract.py", "tests/source/test_structure.py", "tests/sql/test_every_statement.py"),
+    *("tests/web/test_contract_of_routes.py", "tests/web/test_every_route.py", "tests/web/test_levels.py"),
+)
+# What else reports what is missing of a wing.
+OF_WINGS = (
+    "tests/source/test_rooms.py",
+    "tests/system/test_wings.py",
+    "tests/source/core/text",
+    "tests/core/text",
+    "tests/api/test_audit_log.py",
+)
+PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-a-wing.md": (*OF_ENDPOINTS, *OF_WINGS)}
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Return the files and the text of each block of code of a page."""
+    return blocks_of((ROOT / "docs" / page).read_text())
+
+
+def blocks_of(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```\w+ ?([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def add(block: str, path: Path) -> None:
+    """Add a block to a file: paths before the components, imports above those of the file, the rest below."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.read_text() if path.exists() else ""
+    if path.name == "openapi.yaml":
+        text = text.replace("\ncomponents:\n", f"\n{block}\ncomponents:\n")
+    elif path.suffix == ".py" and text:
+        imports, _, rest = block.partition("\n\n")
+        text = f"{imports}\n{text}\n\n{rest}"
+    else:
+        text += f"\n{block}" if text else block
+    path.write_text(text)
+
+
+def change(block: str, root: Path) -> None:
+    """Add lines to files: below a line that the block repeats, or in its place."""
+    for name, sign, known, added in re.findall(r"^(\w\S+)\n([ -])(.*)\n((?:\+.*\n)+)", block, re.MULTILINE):
+        text, lines = (root / name).read_text(), added[1:].replace("\n+", "\n")
+        assert text.count(f"{known}\n") == 1, (name, known)
+        (root / name).write_text(text.replace(f"{known}\n", f"{known}\n{lines}" if sign == " " else lines))
+
+
+def translate(block: str, place: int) -> str:
+    """Return a block whose texts are in one of the languages that it has them in."""
+    return re.sub(r'"(.+)"', lambda text: f'"{text[1].split(" | ")[place]}"', block)
+
+
+def apply(page: str, root: Path) -> None:
+    for files, block in blocks(page):
+        room, brace, languages = files.removesuffix("}.toml").partition("{")
+        if not files:
+            change(block, root)
+        elif brace:
+            for place, language in enumerate(languages.split(",")):
+                add(translate(block, place), root / room / f"{language}.toml")
+        else:
+            for file in files.split():
+                add(block, root / file.replace("NNNN", f"{schema.NEWEST + 1:04}"))
+
+
+def own_test(page: str) -> str:
+    (found,) = [file for file, _block in blocks(page) if file.startswith("tests/")]
+    return found
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    # With the bytecode: to compile the tests takes longer than to run them.
+    unneeded = shutil.ignore_patterns(".*", "node_modules", "var")
+    return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=unneeded))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_test_of_a_page_ends_with_its_only_assertion(page):
+    """Or another line of the page could be left out without a failure."""
+    test = ast.parse(dict(blocks(page))[own_test(page)])
+    found = [node for node in test.body if isinstance(node, ast.FunctionDef)]
+    functions = [each for each in found if each.name.startswith("test_")]
+    assert {sum(isinstance(node, ast.Assert) for node in ast.walk(each)) for each in functions} == {1}
+    assert all(isinstance(each.body[-1], ast.Assert) for each in functions)
+    assert ast.get_docstring(test)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_adds_passes_its_tests_and_the_rules(page, copy, database_url, all_rows):
+    apply(page, copy)
+    # Next to the database of this worker, whose server is running.
+    all_rows.run("CREATE DATABASE guide_test")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment["TEST_DATABASE_URL"] = urlsplit(database_url)._replace(path="/guide_test").geturl()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", own_test(page), *PAGES[page]]
+    ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    all_rows.run("DROP DATABASE guide_test WITH (FORCE)")
+    assert ran.returncode == 0, ran.stdout[-5000:]

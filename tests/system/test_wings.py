@@ -1,0 +1,80 @@
+"""Wings that are off are not imported, and commands import no page."""
+
+import base64
+import os
+import subprocess
+import sys
+
+import pytest
+
+from auth.wings import WINGS
+from tests.support.processes import CHECKOUT
+from tests.support.wings import EVERY_WING, WINGS_OFF
+
+_APPLICATION = "from app import create_app; create_app(settings.load())"
+_COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
+# What only wings need that are off, or what renders /docs.
+_LIBRARIES = {"yaml", "markdown_it"}
+# Of the tests of core and domain, some that are quick and about the specification's service.
+_ALONE = (
+    "tests/alone.py",
+    "tests/core/tokens/test_refresh_tokens.py",
+    "tests/core/providers/test_anonymous_linking.py",
+    "tests/core/providers/test_oauth_linking.py",
+    "tests/domain/account/test_first_address.py",
+    "tests/domain/account/test_signup_domains.py",
+    "tests/domain/admin/test_last_administrator.py",
+)
+_SECRETS = "v1,whsec_" + base64.b64encode(bytes(32)).decode()
+
+
+@pytest.fixture
+def modules(environment):
+    """Return a function that runs a program with settings, and returns the modules that it imports, without
+    the prefix `auth.`.
+    """
+
+    def run(program: str, **settings: str) -> set[str]:
+        code = f"import sys; from auth.core import settings; {program}; print(*sys.modules)"
+        command = [sys.executable, "-c", code]
+        output = subprocess.check_output(command, env=environment | settings, text=True)
+        return {name.removeprefix("auth.") for name in output.split()}
+
+    return run
+
+
+def test_wing_that_is_off_is_not_imported(modules):
+    imported = modules(_APPLICATION, **WINGS_OFF)
+    assert imported & WINGS.keys() == {"social", "webhooks", "docs"}
+    assert imported & {*_LIBRARIES, "docs.rendered"} == set()
+
+
+def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_database):
+    """In a process of its own, as this one has imported all wings."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["TEST_WINGS"] = "none"
+    if "TEST_DATABASE_URL" in environment:
+        environment["TEST_DATABASE_URL"] = new_database()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *_ALONE]
+    command += ["-k", "not page"]
+    run = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-4000:]
+
+
+def test_wing_that_is_on_is_imported(modules):
+    assert modules(_APPLICATION, **EVERY_WING) & WINGS.keys() == WINGS.keys()
+
+
+def test_gates_that_are_off_are_not_imported_by_the_wing_that_they_are_a_folder_of(modules):
+    imported = modules(_APPLICATION, **EVERY_WING | {"AUTH_GATE": "false"})
+    assert [name for name in imported if "openid" in name and "gates" in name] == []
+    assert "openid.pages.console" in imported
+
+
+def test_command_imports_the_hooks_but_no_page(modules):
+    hook = "AUTH_HOOK_BEFORE_USER_CREATED"
+    imported = modules(_COMMAND, **{hook: "http://localhost/hook", f"{hook}_SECRETS": _SECRETS})
+    assert "hooks.before_user_created" in imported
+    assert [
+        name for name in imported if name.startswith(("web.html", "openid.", "api_keys.", "console."))
+    ] == []

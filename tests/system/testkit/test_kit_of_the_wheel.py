@@ -1,0 +1,203 @@
+"""The test kit of the wheel beside an application with its own `app.py`, `auth/`, `sql/` and Flask."""
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from tests.support.contract import OPENAPI
+from tests.support.processes import processes_of, short_directory, wait_until
+from tests.support.wheels import build_wheel
+
+REQUIREMENTS = "flask==2.3.3 werkzeug==2.3.8 pyjwt[crypto]==2.8.0 pytest==8.4.2 pytest-xdist==3.8.0"
+APPLICATION = {
+    "auth/__init__.py": "EDITOR = 'editor'\n",
+    "sql/__init__.py": "",
+    # Not what the service needs.
+    "limits.py": "raise RuntimeError('of the application')\n",
+    ".env": "AUTH_BIND=nonsense\n",
+    "app.py": """
+import jwt
+from flask import Flask, request
+
+import auth
+import sql
+
+
+def create_app(url):
+    app = Flask(__name__)
+    keys = jwt.PyJWKClient(f"{url}/.well-known/jwks.json")
+
+    @app.get("/dashboard")
+    def dashboard():
+        token = request.headers["Authorization"].removeprefix("Bearer ")
+        try:
+            key = keys.get_signing_key_from_jwt(token)
+            claims = jwt.decode(token, key.key, ["ES256"], issuer=url, audience="authenticated")
+        except jwt.InvalidTokenError:
+            return "", 401
+        return "", 200 if claims["role"] == auth.EDITOR else 403
+
+    return app
+""",
+    "test_more.py": """
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_each_worker_has_users_of_its_own(latchkey, number):
+    assert latchkey.user(email="alice@example.com").email == "alice@example.com"
+
+
+def test_slow(latchkey):
+    if "STARTED" in os.environ:
+        Path(os.environ["STARTED"]).touch()
+        input_of_nobody, _ = os.pipe()
+        os.read(input_of_nobody, 1)
+""",
+}
+UNUSED_PLUGINS = ("cacheprovider", "schemathesis", "hypothesispytest", "anyio")
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+
+
+def snippets() -> dict[str, str]:
+    page = (OPENAPI.parent / "docs" / "testing.md").read_text()
+    return dict(re.findall(r"^```python (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"), _set_up_containers)
+
+
+def _set_up_containers(checkout: Path) -> None:
+    (checkout / "deploy" / "latchkey.env").write_text(
+        "AUTH_SMTP_URL=smtp://user:topsecret@mail.example.com\n"
+    )
+
+
+def test_wheel_has_no_settings_of_the_checkout(wheel):
+    names = ZipFile(wheel).namelist()
+    assert "latchkey_auth/deploy/compose.yaml" in names
+    assert [name for name in names if name.endswith(".env")] == []
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with short_directory() as folder:
+        for name, text in (APPLICATION | snippets()).items():
+            (folder / "application" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "application" / name).write_text(text)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> dict[str, str]:
+    """The environment of a Python that finds the wheel as if it were installed."""
+    site = tmp_path_factory.mktemp("site")
+    ZipFile(wheel).extractall(site)
+    return {"PYTHONPATH": str(site)}
+
+
+def command(folder: Path, *options: str, python: str = sys.executable, **environment: str) -> dict[str, Any]:
+    """Return how to run the tests of the application, with all temporary files in the folder."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    inherited = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/",
+        "TMPDIR": str(folder / "tmp"),
+        "DATABASE_URL": "nonsense",
+    }
+    # Plugins of our dependencies, each of which takes a second to load.
+    unused = [word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")]
+    arguments = [python, "-m", "pytest", "-q", *unused, *options]
+    return {"args": arguments, "cwd": folder / "application", "env": inherited | environment, "text": True}
+
+
+def left(folder: Path) -> list[str]:
+    return [*processes_of(folder).values(), *map(str, (folder / "tmp").glob("latchkey-*"))]
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "2", "-W", "error"]], ids=["alone", "xdist"])
+def test_snippets_of_the_page_work_and_all_ends_with_pytest(folder, installed, options):
+    done = subprocess.run(**command(folder, *options, **installed), capture_output=True, check=False)
+    assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert left(folder) == []
+
+
+def test_tests_run_on_a_local_postgres_and_leave_a_template(folder, installed, all_rows, database_url):
+    settings = installed | {"LATCHKEY_TEST_DATABASE_URL": database_url}
+    done = subprocess.run(**command(folder, "-n", "2", **settings), capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = all_rows.all("SELECT datname FROM pg_database WHERE datname LIKE 'latchkey_test%%'")
+    assert [row.datname.startswith("latchkey_test_template_") for row in rows] == [True]
+    all_rows.run(f'DROP DATABASE "{rows[0].datname}"')
+    assert left(folder) == []
+
+
+def test_all_ends_when_pytest_is_killed(folder, installed):
+    started = folder / "started"
+    how = command(folder, "-k", "slow", STARTED=str(started), **installed)
+    with subprocess.Popen(**how, stdout=subprocess.DEVNULL) as process:
+        wait_until(started.exists, 120)
+        assert len(processes_of(folder)) > 5
+        process.send_signal(signal.SIGKILL)
+    wait_until(lambda: not processes_of(folder))
+    assert [path.name for path in (folder / "tmp").glob("latchkey-test-*")] == []
+    # The next run removes the directory of pytest itself, and not that of a run beside it.
+    (folder / "tmp" / "latchkey-pytest-beside").mkdir()
+    os.mkfifo(folder / "tmp" / "latchkey-pytest-beside" / "lifeline")
+    beside = os.open(folder / "tmp" / "latchkey-pytest-beside" / "lifeline", os.O_RDWR)
+    subprocess.run(**command(folder, "-k", "dashboard", **installed), stdout=subprocess.DEVNULL, check=True)
+    os.close(beside)
+    assert [Path(path).name for path in left(folder)] == ["latchkey-pytest-beside"]
+
+
+def test_reason_is_shown_when_the_test_server_does_not_start(folder, installed):
+    remote = {"LATCHKEY_TEST_DATABASE_URL": "postgresql://db.example.com/postgres"}
+    done = subprocess.run(
+        **command(folder, "-k", "slow", **installed, **remote), capture_output=True, check=False
+    )
+    assert "must name a Postgres of this machine, not db.example.com" in done.stdout
+    assert left(folder) == []
+
+
+def test_kit_is_installed_beside_another_flask(folder, wheel, request):
+    """With the service apart, and without its dependencies."""
+    state = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]
+    directory = request.config.cache.mkdir("test-kit") / state
+    python = directory / "bin" / "python"
+    if not (directory / "stamp").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS.split()], check=True)
+        (directory / "stamp").touch()
+    install = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--force-reinstall",
+        wheel,
+    ]
+    subprocess.run(install, check=True)
+    (package,) = directory.glob("lib/python*/site-packages/latchkey_auth")
+    service = {"LATCHKEY_COMMAND": f"{sys.executable} {package}/__main__.py"}
+    done = subprocess.run(
+        **command(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False
+    )
+    assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert left(folder) == []

@@ -1,0 +1,101 @@
+"""Rules of all routes: each view is limited, and all doors of an act share its limit."""
+
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from auth.api import token
+from auth.core import settings
+from auth.web import limits
+from auth.web.context import EXTENSION
+from auth.web.declarations import route_of
+from tests.source.test_contract import OPERATIONS, guard_of, is_limited, views
+
+
+def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
+    """And openapi.yaml names the limited ones, which GET too may be. POST /oauth/userinfo only reads."""
+    unlimited = {name: guard_of(view) for name, view in views(whole_app).items() if not is_limited(view)}
+    guards = {guard for name, guard in unlimited.items() if OPERATIONS[name].method != "get"}
+    assert guards <= {"admin", "service_role", "introspector", "client_token"}
+
+
+# The routes of each act that has several: doors of the API, the pages and the administrators' log-in.
+DOORS = {
+    "add_api_key": "/user/api_keys /account/api-keys",
+    "add_passkey": "/passkeys/registration/verify /account/passkeys",
+    "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
+    "change_address": "/user /account/email /account/phone",
+    "change_user": "/user /account/email /account/name /account/phone /join /new-password",
+    "connect_identity": "/user/identities/authorize /account/connect",
+    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /recovery_codes"
+    " /account/recovery-codes",
+    "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",
+    "delete_user": "/user /account/delete",
+    "end_session": "/sessions/<session_id> /account/sessions/end",
+    "enrol_factor": "/factors /account/two-step",
+    "give_proof": "/reauthenticate /account/confirm /account/confirm/passkey /second-step/passkey",
+    "invite": "/admin/invite /invite",
+    "log_out": "/logout /account/sessions/end-others /oauth/logout/confirm /sign-out",
+    "refresh": "/token /oauth/token",
+    "remove": "/factors/<factor_id> /factors/recovery-codes /passkeys/<passkey_id> /user/api_keys/<api_key_id> /account/remove"
+    " /user/identities/<identity_id:identity_id> /user/oauth/grants",
+    "rename": "/passkeys/<passkey_id> /account/rename",
+    "request_confirmation": "/resend /sign-up/code",
+    "request_proof": "/reauthenticate /account/confirm/code",
+    "request_recovery": "/recover /forgot-password",
+    "request_sign_in": "/magiclink /otp /sign-in/code",
+    "return_from_provider": "/callback /providers/<name>/callback",
+    "sign_in_with_passkey": "/passkeys/authentication/verify /sign-in/passkey/verify",
+    "sign_in_with_password": "/token /login-admin /sign-in",
+    "sign_up": "/signup /sign-up",
+    "verify": "/verify /account/email/verify /account/phone/verify /forgot-password/verify /sign-in/verify"
+    " /sign-up/verify",
+    "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
+    "verify_recovery_code": "/factors/recovery-codes/verify /recovery_codes/verify /second-step/recovery",
+}
+# Statements count these, and a function of the view that has no act of its own.
+COUNTED_ELSEWHERE = {"refresh", "invite"}
+COUNTED_BY_FUNCTIONS = {
+    "request_authorization_silently",
+    "fetch_client_document",
+    "open_challenge",
+    "administer",
+    "confirm_administration",
+}
+
+
+def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
+    found: dict[str, set[str]] = defaultdict(set)
+    for rule in whole_app.url_map.iter_rules():
+        for act in route_of(whole_app.view_functions[rule.endpoint]).limits:
+            found[act].add(rule.rule)
+    assert {act: routes for act, routes in found.items() if len(routes) > 1} == {
+        act: set(routes.split()) for act, routes in DOORS.items()
+    }
+    acts = list(chain(*limits.ACTS.values()))
+    assert len(acts) == len(set(acts))
+    assert {*acts} == {*found} - COUNTED_ELSEWHERE | COUNTED_BY_FUNCTIONS
+    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.ACTS} <= set(settings.names())
+
+
+def grants_of(app) -> Mapping[str, Any]:
+    """Return the views of the grants of POST /token, also of those that wings add."""
+    return {**token.GRANTS, **app.extensions[EXTENSION].lists.grants}
+
+
+def test_allow_lists_exactly_the_methods_of_a_path(whole_app):
+    methods: dict[str, set[str]] = defaultdict(set)
+    for rule in whole_app.url_map.iter_rules():
+        methods[rule.rule] |= rule.methods or set()
+    for path, expected in methods.items():
+        response = whole_app.test_client().open(re.sub("<[^>]+>", str(uuid.uuid4()), path), method="TRACE")
+        assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), path
+
+
+def test_every_grant_is_limited_or_counted_by_its_statement(whole_app):
+    counts = {name: route_of(grant).limits for name, grant in grants_of(whole_app).items()}
+    assert [name for name, counted in counts.items() if not counted] == ["web3"]
+    assert {*chain(*counts.values())} == {*route_of(token.token).limits}
