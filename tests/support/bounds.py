@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-SYSTEM = TESTS / "system"
 SECONDS = 5
 _STARTS = {
     *("subprocess.Popen", "os.system", "os.spawn", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"),
@@ -52,16 +51,15 @@ def _bounded(item: pytest.Item) -> Generator[None, object, object]:
     before = time.process_time()
     result = yield
     seconds = time.process_time() - before
-    if item.path.is_relative_to(SYSTEM):
+    tests = item.config.rootpath / "tests"
+    if item.path.is_relative_to(tests / "system"):
         return result
     reasons = [f"started a program: {started}" for started in _started[:1]]
     if seconds > SECONDS:
         reasons.append(f"took {seconds:.1f} s of processor time, of {SECONDS}")
     if reasons:
-        place = SYSTEM / str(item.path.relative_to(TESTS)).removeprefix("source/")
-        pytest.fail(
-            f"{item.nodeid} {' and '.join(reasons)}. Move it to {place.relative_to(TESTS.parent)}", False
-        )
+        place = "tests/system/" + str(item.path.relative_to(tests)).removeprefix("source/")
+        pytest.fail(f"{item.nodeid} {' and '.join(reasons)}. Move it to {place}", pytrace=False)
     return result
 
 
