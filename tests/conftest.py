@@ -52,7 +52,7 @@ from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
 from auth.web.context import EXTENSION
 from sql import pool, schema
-from tests.support import bounds, catalog, checked_rows, oldest_release
+from tests.support import bounds, catalog, checked_rows, contract, oldest_release
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
@@ -168,6 +168,16 @@ def lock_timeout(monkeypatch) -> Callable[[str], None]:
         monkeypatch.setattr(pool, "_TIMEOUTS", changed)
 
     return set_timeout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _problems_told_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    base = tmp_path_factory.getbasetemp()
+    told = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "problems-of-the-contract"
+    told.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contract, "TOLD", told)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

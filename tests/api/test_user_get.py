@@ -52,7 +52,7 @@ def test_response_contains_every_member_a_user_may_have(client, service_role):
         ],
     )
     response = session.get("/user")
-    assert_ok(response, expected)
+    assert_ok(response, dict(expected))
     assert "password" not in response.text
 
 

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response
 
 from auth import __version__
 from auth.web.declarations import route_of
+from tests.support import contract
 from tests.support.contract import OPENAPI, check, description, parts, resolved, routes
 
 CONTRACT = description()
@@ -382,7 +383,18 @@ def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_check_refuses_an_undescribed_response(wrong, problem):
+def test_check_refuses_an_undescribed_response(wrong, problem, monkeypatch):
+    monkeypatch.setattr(contract, "TOLD", None)
     check_health()
     with pytest.raises(AssertionError, match=re.escape(problem)):
         check_health(**wrong)
+
+
+def test_undescribed_member_fails_the_first_test_of_a_run_and_is_named_with_its_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(contract, "TOLD", tmp_path)
+    line = OPENAPI.read_text().splitlines().index("  /health:") + 1
+    with pytest.raises(AssertionError, match=rf"openapi\.yaml:{line} says:\n.*'surprise'"):
+        check_health(body=HEALTHY | {"surprise": 2})
+    check_health(body=HEALTHY | {"surprise": 22})
+    with pytest.raises(AssertionError, match="'other'"):
+        check_health(body=HEALTHY | {"other": 2})
