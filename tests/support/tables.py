@@ -202,7 +202,7 @@ class Rows:
         self.run("SELECT pg_temp.empty()")
         self._times_emptied += 1
         if self._times_emptied % _TESTS_BETWEEN_VACUUMS == 0 and (grown := self.value(_GROWN)):
-            self.run(f"VACUUM (SKIP_DATABASE_STATS) {grown}")
+            self.run(f"VACUUM {grown}")
 
     def truncate(self) -> None:
         """Delete all rows with their space, which scans of later tests would read, after a test of many rows."""

@@ -1,4 +1,4 @@
-"""The roles of the database after an upgrade."""
+"""The roles of the database after an upgrade. Their names are those of no other test: all databases of a server share roles."""
 
 from collections.abc import Callable, Iterator
 
@@ -45,7 +45,7 @@ def owned(requests_url, make_role, new_database) -> Callable[..., str]:
     """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
 
     def make(options: str = "LOGIN", script: str = "") -> str:
-        owner = make_role("own_owner", options)
+        owner = make_role("former_owner", options)
         url = as_role(new_database(PUBLIC_SINCE_15, f"OWNER {owner}"), owner)
         run(url, script or "SELECT")
         return url
@@ -58,7 +58,7 @@ class TestGrants:
         self, owned, make_role, oldest_release_files, created
     ):
         owner = owned(script=oldest_release.script(oldest_release_files))
-        requests = as_role(owner, make_role("own_requests"))
+        requests = as_role(owner, make_role("former_requests"))
         assert schema.apply(owner, requests_url=requests)[-1] == "functions"
         assert catalog.lines(owner) == catalog.lines(created)
         assert run(requests, "SELECT count(*) FROM users") == [(0,)]
