@@ -53,6 +53,7 @@ def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_data
     """In a process of its own, as this one has imported all wings."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["TEST_WINGS"] = "none"
+    environment.pop("TEST_SHUFFLE", None)  # alone.py is first: the others import other wings
     if "TEST_DATABASE_URL" in environment:
         environment["TEST_DATABASE_URL"] = new_database()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *_ALONE]
