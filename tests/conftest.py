@@ -56,7 +56,7 @@ from tests.support import bounds, catalog, checked_rows, contract, oldest_releas
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
-from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY, make_keys
+from tests.support.environment import CLOCK, ENVIRONMENT, SERVICE_ROLE_KEY, make_keys
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
@@ -197,7 +197,7 @@ def database_url(state_dir: Path) -> Iterator[str]:
         schema.apply(url)
         yield url
         return
-    postgres = EmbeddedPostgres(state_dir, OPTIONS)
+    postgres = EmbeddedPostgres(state_dir, OPTIONS, CLOCK)
     with bounds.for_all_tests_of_the_worker():
         url = postgres.start()
     schema.apply(url, requests_url=of_requests(url))

@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "AUTH_LOG_LEVEL": "info",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
+# Moves the clock of all programs: tests/support/shifted_clock.c.
+CLOCK = {name: os.environ[name] for name in ("LD_PRELOAD", "CLOCK_SHIFT") if name in os.environ}
 # tests/system/test_wings.py runs some tests so, in a process of its own.
 if os.environ.get("TEST_WINGS") == "none":
     ENVIRONMENT |= WINGS_OFF

@@ -11,6 +11,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from tests.support.environment import CLOCK
 from tests.support.processes import children_of, is_running, send, wait_until
 
 
@@ -20,7 +21,7 @@ class Postgres:
     """
 
     def __init__(self, directory: Path, **options: str) -> None:
-        self._server = EmbeddedPostgres(directory, {"max_connections": "40", **options})
+        self._server = EmbeddedPostgres(directory, {"max_connections": "40", **options}, CLOCK)
         self.url = self._server.start()
 
     def start(self) -> None:

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from tests.support.environment import CLOCK
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
 PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/long_timeouts.conf.py"]
@@ -180,6 +182,7 @@ class Service:
             "AUTH_STATE_DIR": str(state_dir),
             "AUTH_WORKERS": "2",
             "AUTH_BCRYPT_COST": "4",
+            **CLOCK,
             **environment,
         }
         self._command = command or [sys.executable, *GUNICORN]

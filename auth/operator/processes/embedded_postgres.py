@@ -65,13 +65,21 @@ def signal_when_parent_dies(number: int) -> None:
 class EmbeddedPostgres:
     """Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
 
-    `options` are server settings. `opened` lists the directories whose mode was changed for its account.
+    `options` are server settings, `environment` has variables for its programs. `opened` lists directories
+    whose mode was changed for its account.
     """
 
-    def __init__(self, state_dir: Path, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        options: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.state_dir = state_dir.resolve()
         self.opened: list[Path] = []
         self._options = {**_OPTIONS, **(options or {})}
+        # Not ours, which has secrets, and libpq variables that these programs would obey.
+        self._environment = {"PATH": os.defpath, "LC_ALL": "C", **(environment or {})}
         self._data = self.state_dir / "postgres"
         self._log = self.state_dir / "postgres.log"
         self._lock: int | None = None
@@ -256,8 +264,7 @@ class EmbeddedPostgres:
 
     def _as_account(self) -> dict:
         options = {
-            # Our environment has secrets, and libpq variables that these programs would obey.
-            "env": {"PATH": os.defpath, "LC_ALL": "C"},
+            "env": self._environment,
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
             # Ctrl-C must reach only the service, which stops its database last.
