@@ -45,6 +45,7 @@ pytest.register_assert_rewrite(
 )
 
 import sql
+from auth.core.logs import ThrottledLog
 from auth.core.settings.state import of_requests
 from auth.core.tokens.derived_keys import SEALING, derive, key_id
 from auth.delivery import rendering
@@ -91,6 +92,14 @@ def _compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Application, "url_rule_class", KeptRule)
         patch.setattr(rendering, "ImmutableSandboxedEnvironment", mail_environment)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_event_is_logged() -> Iterator[None]:
+    """Log what the test before counted within the same second, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ThrottledLog, "interval", 0)
         yield
 
 

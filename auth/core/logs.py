@@ -24,6 +24,8 @@ class ThrottledLog:
     the newest.
     """
 
+    interval = 1  # seconds
+
     def __init__(self, event: str) -> None:
         self._event = event
         self._times = 0
@@ -32,7 +34,7 @@ class ThrottledLog:
     def count(self, **facts: object) -> None:
         now = time.monotonic()
         self._times += 1
-        if now - self._logged_at >= 1:
+        if now - self._logged_at >= self.interval:
             times, self._times, self._logged_at = self._times, 0, now
             structlog.get_logger().warning(self._event, times=times, **facts)
 

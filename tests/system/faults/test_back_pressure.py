@@ -18,6 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from auth.api.token import GRANTS
+from auth.core.logs import ThrottledLog
 from auth.web.context import EXTENSION
 from auth.web.edge import PREFIX
 from tests.core.passwords.test_simultaneous_log_ins import dearest, give
@@ -94,7 +95,8 @@ def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
     assert refused == ["/signup", "/token?grant_type=password", "/login-admin"]
 
 
-def test_full_queue_is_logged_at_most_once_a_second(make_app):
+def test_full_queue_is_logged_at_most_once_a_second(make_app, monkeypatch):
+    monkeypatch.setattr(ThrottledLog, "interval", 1)
     app = make_app()
     with full_queue(app.extensions[EXTENSION].passwords), capture_logs() as logs:
         began = time.monotonic()
