@@ -480,7 +480,8 @@ CREATE TABLE identity_providers (
   custom_claims_allowlist  text[] NOT NULL DEFAULT '{}',
   enabled                  boolean NOT NULL DEFAULT true,
   created_at               timestamptz NOT NULL DEFAULT now(),
-  updated_at               timestamptz NOT NULL DEFAULT now()
+  updated_at               timestamptz NOT NULL DEFAULT now(),
+  disabled_at              timestamptz
 );
 
 CREATE TABLE identity_provider_domains (

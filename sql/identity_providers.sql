@@ -56,7 +56,10 @@ UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
        client_secret = :client_secret, acceptable_client_ids = :acceptable_client_ids, scopes = :scopes,
        authorization_params = :authorization_params, attribute_mapping = :attribute_mapping,
-       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, updated_at = clock_timestamp()
+       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, updated_at = clock_timestamp(),
+       disabled_at = CASE WHEN :enabled THEN NULL
+                          WHEN enabled THEN clock_timestamp()
+                          ELSE ended_before(identity_providers) END
  WHERE id = :id;
 
 -- name: remove_domains_of_provider(id uuid, domains text[])
@@ -124,12 +127,13 @@ SELECT count(*) AS total
  WHERE p.id = :id;
 
 -- name: end_users_of_disabled_providers(batch integer)
--- Run when a provider is disabled, and by the janitor for what an interruption has left.
+-- Run when a provider is disabled, and by the janitor for what an interruption has left. A user who has nothing
+-- from before has been ended, or had nothing.
 WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT p.enabled AND has_access(i.user_id)
+   WHERE NOT p.enabled AND has_access(i.user_id, ended_before(p))
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id

@@ -75,7 +75,7 @@ def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
     row = found_provider(name)
     before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
     values = _checked(before | body)
-    sealed, moves = bytes(row.client_secret), values["issuer"] != row.issuer
+    sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
         sealed = latchkey.sealer.seal(body["client_secret"], row.id)
     if moves or values["discovery_url"] != row.discovery_url:
@@ -169,7 +169,8 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     for target in values["attribute_mapping"]:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    return values | {"domains": sorted({_domain(name) for name in values["domains"]})}
+    issuer = customers.in_one_spelling(values["issuer"])
+    return values | {"issuer": issuer, "domains": sorted({_domain(name) for name in values["domains"]})}
 
 
 def _domain(name: str) -> str:

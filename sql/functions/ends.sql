@@ -63,23 +63,32 @@ AS $$
      AND c.id = r.client_id AND NOT may_use(u, c)
 $$;
 
--- Ends everything of all users of a restored database, which may have ended since the backup.
+-- Ends everything of all users of a restored database, which may have ended since the backup, by the list of
+-- `end_access`.
 CREATE OR REPLACE FUNCTION end_all_access() RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  UPDATE sessions SET ended_at = now(), end_reason = 'restored' WHERE ended_at IS NULL;
-  DELETE FROM api_keys;
-  DELETE FROM oauth_grants
+  SELECT end_access(u.id, NULL, 'restored') FROM users AS u WHERE has_access(u.id)
 $$;
 
--- Whether a user has anything that `end_access` would end.
+-- Whether a user has anything from before a moment that `end_access` would end. An end that is repeated asks:
+-- what is younger than its act is none of its business.
+CREATE OR REPLACE FUNCTION has_access(owner uuid, moment timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM sessions WHERE user_id = owner AND ended_at IS NULL AND created_at < moment)
+      OR EXISTS (SELECT FROM api_keys WHERE user_id = owner AND created_at < moment)
+      OR EXISTS (SELECT FROM oauth_grants WHERE user_id = owner AND granted_at < moment)
+      OR EXISTS (SELECT FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < moment)
+      OR EXISTS (SELECT FROM authorization_codes
+                  WHERE user_id = owner AND session_id IS NULL AND created_at < moment)
+      OR EXISTS (SELECT FROM oauth_requests
+                  WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
+                    AND created_at < moment)
+$$;
+
 CREATE OR REPLACE FUNCTION has_access(owner uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT EXISTS (SELECT FROM sessions WHERE user_id = owner AND ended_at IS NULL)
-      OR EXISTS (SELECT FROM api_keys WHERE user_id = owner)
-      OR EXISTS (SELECT FROM oauth_grants WHERE user_id = owner)
-      OR EXISTS (SELECT FROM authorization_codes WHERE user_id = owner AND session_id IS NULL)
-      OR EXISTS (SELECT FROM oauth_requests
-                  WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL)
+  SELECT has_access(owner, 'infinity')
 $$;

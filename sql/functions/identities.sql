@@ -46,6 +46,13 @@ AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
 $$;
 
+-- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 write no `disabled_at`.
+CREATE OR REPLACE FUNCTION ended_before(p identity_providers) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(p.disabled_at, p.updated_at)
+$$;
+
 -- In the form of the dialect. Nonce and PKCE are always used, and an email is always needed.
 CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -194,12 +194,18 @@ class TestWhatIsRefused:
         assert sso.change(acme, issuer=globex.provider.url).status_code == 200
         assert sso.change(acme, issuer=acme.provider.url).status_code == 200
         sso.signed_in(acme.identifier)
+        assert sso.change(acme, issuer=f"{acme.provider.url}/").status_code == 200
         details = "issuer: can't change while users sign in with this provider; add another one"
         assert_error(sso.change(acme, issuer=globex.provider.url), 400, "validation_failed", details=details)
 
-    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
+    @cases("slash", ["", "/", "//"])
+    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, database, monkeypatch, slash):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)
-        sso.change(acme, name="Google")
+        changed = sso.change(acme, issuer=f"{acme.provider.url}{slash}")
+        assert (changed.status_code, changed.json["issuer"]) == (200, acme.provider.url)
+        if slash:
+            # As a node of 0.5.1 stores it.
+            database.run("UPDATE identity_providers SET issuer = issuer || '/', updated_at = now()")
         acme.be("1", "alice@acme.example", email_verified=True)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
         acme.be("1", "alice@acme.example", email_verified=True, hd="globex.example")

@@ -9,10 +9,11 @@ import pytest
 from auth.delivery import janitor
 from tests.support import factors
 from tests.support.answers import assert_error
+from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment
-from tests.support.users import PASSWORD, register
+from tests.support.users import PASSWORD, Person, register
 
 ALICE = "alice@acme.example"
 DISABLED = ("sso_provider_disabled", "access_denied")
@@ -278,13 +279,44 @@ class TestEnds:
         )
         assert database.count("api_keys") == 0
 
-    def test_janitor_ends_what_an_interruption_has_left(self, sso, acme, alice, database):
+    # Nodes of 0.5.1 do not write the first.
+    @pytest.mark.parametrize("written", ["disabled_at = now(), updated_at = now()", "updated_at = now()"])
+    def test_janitor_ends_what_an_interruption_has_left(self, sso, acme, alice, database, written):
         acme.be("1", ALICE)
         session, other = sso.signed_in(acme.identifier), alice.sign_in(client=sso.client)
-        database.run("UPDATE identity_providers SET enabled = false")
+        database.run(f"UPDATE identity_providers SET enabled = false, {written}")
         janitor.keep_house(sso.parts.db, sso.parts.sealer)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert other.get("/user").status_code == 200
+
+    def test_end_is_not_repeated_for_what_its_users_made_since(self, sso, acme, globex, database):
+        acme.be("1", ALICE)
+        before = sso.signed_in(acme.identifier)
+        user = before.get("/user").json
+        sso.change(acme, enabled=False)
+        assert_error(before.get("/user"), 401, "session_not_found")
+        since = Person(sso.client, user["id"], ALICE).open_session()
+        key = make_key(since)[1]
+        for repeat in (
+            lambda: janitor.keep_house(sso.parts.db, sso.parts.sealer),
+            lambda: sso.change(acme, name="Acme Inc."),
+            lambda: sso.change(globex, enabled=False),
+            lambda: janitor.keep_house(sso.parts.db, sso.parts.sealer),
+            lambda: sso.delete(acme),
+        ):
+            repeat()
+            assert since.get("/user").status_code == 200
+            assert use(sso.client, key).status_code == 200
+        assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 1
+
+    def test_next_end_is_of_its_own_act(self, sso, acme):
+        acme.be("1", ALICE)
+        for _ in range(2):
+            session = sso.signed_in(acme.identifier)
+            sso.change(acme, enabled=False)
+            assert_error(session.get("/user"), 401, "session_not_found")
+            sso.change(acme, enabled=True)
+            assert_error(session.get("/user"), 401, "session_not_found")
 
     def test_disabled_provider_signs_in_nobody_until_it_is_enabled(self, sso, acme):
         acme.be("1", ALICE)

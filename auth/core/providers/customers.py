@@ -32,6 +32,11 @@ _MOST_CLAIMS = 2048
 _LONGEST_ATTRIBUTE = 200
 
 
+def in_one_spelling(issuer: str) -> str:
+    """Return an issuer as it is stored and compared; discovery finds nothing by another spelling."""
+    return issuer.rstrip("/")
+
+
 def problem_of_issuer(issuer: str) -> str | None:
     """Return why an issuer may not be a customer's, or None."""
     parts = urlsplit(issuer)
@@ -42,7 +47,7 @@ def problem_of_issuer(issuer: str) -> str | None:
     )
     if "{" in issuer or (is_microsoft and tenant in _NO_TENANT):
         return "must have the ID of the customer's tenant"
-    if issuer.rstrip("/") in _OF_EVERYBODY:
+    if in_one_spelling(issuer) in _OF_EVERYBODY:
         return "must not be a provider at which everybody may have an account"
     return None
 
@@ -98,7 +103,8 @@ class CustomerProvider(Provider):
         domain = (identity.email or "").rpartition("@")[2]
         if domain not in self.domains:
             raise ProviderError("its email is not of the domains of this provider")
-        if self._preset.issuer == _GOOGLE and info.get("hd") != domain:
+        # Nodes of 0.5.1 store any spelling.
+        if in_one_spelling(self._preset.issuer) == _GOOGLE and info.get("hd") != domain:
             raise ProviderError("its hd is not the domain of the email")
         data = {**identity.row["identity_data"], "provider_name": self.title}
         mapped: dict[str, Any] = {

@@ -216,6 +216,22 @@ def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(held, adm
     }
 
 
+def test_restored_backup_ends_what_an_end_of_everything_ends(held, alice, bob, database, parts):
+    database.run(
+        "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
+        " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '')"
+    )
+    move = (
+        "INSERT INTO identity_provider_adoptions (user_id, provider_id) SELECT u.id, p.id"
+        "  FROM users AS u CROSS JOIN identity_providers AS p WHERE u.email IN (%(one)s, %(other)s)"
+    )
+    database.run(move, one=alice.email, other=bob.email)
+    queries.end_all_access(parts.db)
+    # The links go with those of all users, and so do the codes if the operator keeps the sessions.
+    assert held.working() == {"link"}
+    assert database.count("identity_provider_adoptions") == 0
+
+
 def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database, outbox):
     client = make_app(AUTH_API_KEYS="true", AUTH_SESSIONS_PER_USER="5").test_client()
     held = Holdings(alice, client, parts, database, outbox)
