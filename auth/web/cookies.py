@@ -16,7 +16,9 @@ def browser_secret(name: str) -> str:
 
 
 def sent(name: str) -> str:
-    return request.cookies.get(_prefix() + name, "")
+    """Return the browser's cookie, or "". Of two with one name, another host may have set either."""
+    values = request.cookies.getlist(_prefix() + name)
+    return values[0] if len(values) == 1 else ""
 
 
 def browser_name(secret: str | None = None) -> str | None:

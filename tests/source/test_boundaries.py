@@ -53,6 +53,12 @@ def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_q
     assert "deadline = Deadline.current.get()\n" in read("auth/core/net/bounded_http.py")
 
 
+def test_only_one_function_reads_a_cookie():
+    reading = re.compile(r"\.cookies\.get|\.cookies\[|HTTP_COOKIE|parse_cookie|\"Cookie\"")
+    homes = {source for source in SOURCES if reading.search(read(source))}
+    assert homes - {"auth/openid/gates/browsers.py"} == {"auth/web/cookies.py"}
+
+
 def read(source: str) -> str:
     return SOURCES[source].read_text()
 
