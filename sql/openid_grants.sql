@@ -1,11 +1,16 @@
 -- name: write_grant(user_id uuid, client_id uuid, scopes text[]) -> row
--- Adds to the scopes of a grant, because sessions that it opened keep theirs.
+-- Adds to the scopes of a grant, because sessions that it opened keep theirs. A changed document is another
+-- application, to which the user has allowed nothing yet.
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = oauth_grants.scopes || ARRAY(SELECT scope
-                                               FROM unnest(excluded.scopes) AS scope
-                                              WHERE scope <> ALL (oauth_grants.scopes)),
+   SET scopes = CASE WHEN (SELECT c.metadata_url IS NOT NULL AND oauth_grants.granted_at < c.updated_at
+                             FROM oauth_clients AS c
+                            WHERE c.id = oauth_grants.client_id)
+                     THEN excluded.scopes
+                     ELSE oauth_grants.scopes || ARRAY(SELECT scope
+                                                         FROM unnest(excluded.scopes) AS scope
+                                                        WHERE scope <> ALL (oauth_grants.scopes)) END,
        granted_at = now()
 -- An inserted row has no xmax.
 RETURNING xmax = 0 AS is_first;

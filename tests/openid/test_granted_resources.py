@@ -171,6 +171,20 @@ def test_consent_to_a_changed_document_allows_its_resource_alone(agent, visitor,
     assert silent(agent, visitor, resource=OTHER) == "consent_required"
 
 
+def test_consent_to_a_changed_document_allows_its_scopes_alone(agent, visitor, database):
+    agent.tokens(visitor, scope="openid email groups")
+    database.run("UPDATE oauth_clients SET updated_at = now()")
+    assert silent(agent, visitor, scope="openid") == "consent_required"
+    agent.tokens(visitor, scope="openid")
+    assert silent(agent, visitor, scope="openid") is None
+    for scope in ("openid groups", "openid email", "email"):
+        assert silent(agent, visitor, scope=scope) == "consent_required"
+    agent.tokens(visitor, scope="openid email")
+    # Without another change, consents add up.
+    assert silent(agent, visitor, scope="openid email") is None
+    assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
+
+
 def test_consent_of_one_user_counts_for_no_other(agent, visitor, bob):
     agent.tokens(visitor, resource=OTHER)
     other = Visitor(agent.http.application).with_session_of(bob)
