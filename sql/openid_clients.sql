@@ -145,6 +145,30 @@ SELECT batch.granted_at AS after, batch.id AS after_id
  ORDER BY batch.granted_at DESC, batch.id DESC
  LIMIT 1;
 
+-- name: end_access_of_documents(document_hosts text[], batch integer)
+-- Of clients whose document is at a host that AUTH_OAUTH_CLIENT_DOCUMENTS no longer names.
+WITH unnamed AS MATERIALIZED (
+  SELECT c.id
+    FROM oauth_clients AS c
+   WHERE c.metadata_url IS NOT NULL
+     AND NOT ARRAY['*', split_part(c.metadata_url, '/', 3)] && :document_hosts
+), batch AS MATERIALIZED (
+  SELECT s.id, s.user_id
+    FROM unnamed
+    JOIN oauth_grants AS g ON g.client_id = unnamed.id
+    JOIN sessions AS s ON s.grant_id = g.id
+   WHERE s.ended_at IS NULL
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
+     FOR UPDATE OF u
+), codes AS (
+  DELETE FROM oauth_requests AS r USING unnamed WHERE r.client_id = unnamed.id
+)
+SELECT end_access(batch.user_id, batch.id, 'access_lost')
+  FROM batch
+  JOIN locked ON locked.id = batch.user_id;
+
 -- name: lock_users_of_client(client_id uuid) -> rows
 SELECT u.id
   FROM users AS u

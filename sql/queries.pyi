@@ -1359,6 +1359,8 @@ class EndLostAccess(NamedTuple):
 
 def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | str | None, after_id: str | None, size: int | None) -> EndLostAccess | None: ...
 
+def end_access_of_documents(on: Runner, /, *, batch: int | None) -> int: ...
+
 class LockUsersOfClient(NamedTuple):
     id: str
 

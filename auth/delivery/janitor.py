@@ -40,16 +40,16 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, end what disabled providers have opened, remove
-    expired rows and secrets, count active users.
+    """Expire messages, encrypt secrets with the newest key, end what disabled providers and documents of other
+    hosts have opened, remove expired rows and secrets, count active users.
 
     Raises `psycopg2.Error`.
     """
     queries.expire_messages(db)
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
-    # What an interruption has left.
-    clean(db, [queries.end_users_of_disabled_providers])
+    # What an interruption, and a change of the settings, has left.
+    clean(db, [queries.end_users_of_disabled_providers, queries.end_access_of_documents])
     clean(db)
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:

@@ -1,6 +1,7 @@
 """Acts on many users, and their list as CSV."""
 
 import csv
+import json
 from io import StringIO
 
 import pytest
@@ -11,6 +12,7 @@ from auth.domain.admin import lists
 from auth.web.errors import ApiError
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history
+from tests.support.cases import cases
 from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
@@ -283,6 +285,14 @@ class TestExport:
         (row,) = self.rows(operator, "?q=%2B4917012345&by=phone")
         assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
         assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3\t'=4"
+
+    @cases("sign", [*"=+-@", *"\uff1d\uff0b\uff0d\uff20"])
+    def test_full_width_signs_are_neutralised_as_their_kin(self, operator, database, sign):
+        email, name = f"{ord(sign)}@example.com", {"name": f"{sign}1+1;{sign}2"}
+        columns = "INSERT INTO users (email, user_metadata, made_by) VALUES (%(email)s, %(name)s, 'signup')"
+        database.run(columns, email=email, name=json.dumps(name))
+        (row,) = self.rows(operator, f"?q={ord(sign)}")
+        assert row["name"] == f"'{sign}1+1;'{sign}2"
 
     def test_export_continues_after_a_page(self, operator, insert_users, monkeypatch):
         monkeypatch.setattr(lists, "_PAGE", 3)

@@ -6,12 +6,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from auth.delivery import janitor
+from auth.web.context import EXTENSION
 from tests.support.audit import timeline_texts
 from tests.support.cases import cases
 from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL
 from tests.support.http_target import HttpTarget
 from tests.support.openid import Client, authorize_path, claims_of
-from tests.support.openid_flow import Application, allow
+from tests.support.openid_flow import Application, allow, make_application
 from tests.support.pages import Visitor, words
 from tests.support.smtp_server import Certificate
 
@@ -295,6 +297,42 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400
     assert "code" in agent.authorized(visitor)
+
+
+@cases("hosts", ["other.example", f"sub.{HOST}", ""])
+def test_host_that_leaves_the_setting_ends_its_clients_for_good(
+    web, agent, visitor, application_of, make_app, database, hosts
+):
+    tokens, code = agent.tokens(visitor), agent.code(visitor)
+    app = make_app(**({"AUTH_OAUTH_CLIENT_DOCUMENTS": hosts} if hosts else {}))
+    left = Application(app.test_client(), Client(URL, None, "none"), CALLBACK)
+    assert left.userinfo(tokens["access_token"]).status_code == 401
+    assert left.refresh(tokens["refresh_token"]).status_code == 401
+    assert left.redeem(code).status_code == 401
+    parts = app.extensions[EXTENSION]
+    janitor.keep_house(parts.db, parts.sealer)
+    # It comes back.
+    assert agent.userinfo(tokens["access_token"]).status_code == 401
+    refused = agent.refresh(tokens["refresh_token"])
+    assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+    assert agent.redeem(code).status_code == 400
+    reasons = "SELECT DISTINCT end_reason FROM sessions WHERE grant_id IS NOT NULL"
+    assert database.value(reasons) == "access_lost"
+    assert agent.userinfo(agent.tokens(visitor)["access_token"]).status_code == 200
+
+
+def test_janitor_leaves_clients_of_named_hosts_and_registered_ones(web, agent, visitor, database, make_app):
+    grafana = make_application(agent.http, database)
+    registered = grafana.tokens(visitor)["access_token"]
+    tokens = agent.tokens(visitor)
+    for hosts in (HOST, f"other.example,{HOST}", "*"):
+        parts = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS=hosts).extensions[EXTENSION]
+        janitor.keep_house(parts.db, parts.sealer)
+        assert agent.userinfo(tokens["access_token"]).status_code == 200
+    parts = make_app().extensions[EXTENSION]
+    janitor.keep_house(parts.db, parts.sealer)
+    assert agent.userinfo(tokens["access_token"]).status_code == 401
+    assert grafana.userinfo(registered).status_code == 200
 
 
 def test_metadata_say_that_documents_are_supported(application_of):

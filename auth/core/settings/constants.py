@@ -32,6 +32,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
     failures = config.rate_limit_login_failures, config.rate_limit_account_failures
     return {
         "audience": config.jwt_audience,
+        "document_hosts": list(config.oauth_client_documents),
         "refresh_token_lifetime": config.refresh_token_lifetime,
         "session_timebox": config.session_timebox,
         "reuse_interval": config.refresh_reuse_interval,

@@ -8,7 +8,7 @@ statement that serves it checks expiry, session and grant.
 import functools
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,10 +53,13 @@ class RsaKeys(Protocol):
 class ClientTokens:
     """Signs with the keys of session tokens; with `rsa_keys` if those are secrets, or for RS256."""
 
-    def __init__(self, access_tokens: AccessTokens, rsa_keys: RsaKeys, *, issuer: str) -> None:
+    def __init__(
+        self, access_tokens: AccessTokens, rsa_keys: RsaKeys, *, issuer: str, document_hosts: Collection[str]
+    ) -> None:
         self._access_tokens = access_tokens
         self._rsa_keys = rsa_keys
         self._issuer = issuer
+        self._document_hosts = document_hosts
         # Exceptions are not cached.
         self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
@@ -110,10 +113,15 @@ class ClientTokens:
 
     def _verify(self, token: str) -> tuple[ClientCaller, Key]:
         claims = self.claims(token)
+        client_id = client_ids.known(claims["client_id"], self._document_hosts)
+        if client_id is None:
+            raise InvalidAccessToken(
+                "not of a client, or of one whose host AUTH_OAUTH_CLIENT_DOCUMENTS lacks"
+            )
         try:
             session_id = claims.get("session_id")
             caller = ClientCaller(
-                client_ids.row_id(claims["client_id"]),
+                client_id,
                 str(uuid.UUID(claims["sub"])),
                 str(uuid.UUID(session_id)) if session_id is not None else None,
                 str(claims["aud"]),

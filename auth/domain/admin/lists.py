@@ -22,8 +22,9 @@ _COLUMNS = (
     "providers", "created_at", "last_sign_in_at",
 )  # fmt: skip
 # Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
-# between quotes; LibreOffice offers the tab too. A phone number only looks like a formula.
-_FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r])')
+# between quotes; LibreOffice offers the tab too. Full-width signs do the same as their kin in ASCII. A phone
+# number only looks like a formula.
+_FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])')
 _PHONE = re.compile(r"\+[0-9]+")
 # A terminal would obey them.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

@@ -56,7 +56,12 @@ class LogoutSender(Sender):
         """Return a token of this moment: applications refuse one that is old, or that they have seen."""
         self._key_ring.refresh()
         keys = OpenIdKeys(self.db, self.sealer)
-        tokens = ClientTokens(self._key_ring.access_tokens, keys, issuer=self.settings.jwt_issuer)
+        tokens = ClientTokens(
+            self._key_ring.access_tokens,
+            keys,
+            issuer=self.settings.jwt_issuer,
+            document_hosts=self.settings.oauth_client_documents,
+        )
         named = {
             "sub": ended["user_id"],
             "aud": ended["client_id"],
