@@ -40,8 +40,8 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, end what disabled providers and documents of other
-    hosts have opened, remove expired rows and secrets, count active users.
+    """Expire messages, encrypt secrets with the newest key, end what disabled providers and hosts that the
+    settings lack have opened, remove expired rows and secrets, count active users.
 
     Raises `psycopg2.Error`.
     """

@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from auth.web.application import FORM
+from auth.web.forms import SESSION
 from tests.support.cases import cases
 from tests.support.environment import BASE_URL
 from tests.support.links import CHALLENGE, SITE, VERIFIER
@@ -270,3 +272,41 @@ class TestLinkToSignOut:
                 visitor.send("/sign-out", redirect_to=url, back="yes")
             assert visitor.page.url.startswith(f"{SITE}/sign-out")
             assert "You’re signed out" in words(visitor.page)
+
+
+class TestCounts:
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGOUT="2 per 5 minutes")
+
+    def test_strangers_of_the_network_keep_nobody_from_signing_out(self, app, alice, bob, hint, client_id):
+        stranger, form = app.test_client(use_cookies=False), {"content_type": FORM}
+        for _ in range(5):
+            for answer in (stranger.post("/oauth/logout", **form), stranger.get(path(client_id=client_id))):
+                assert answer.status_code in (200, 303)
+                assert not [name for name in answer.headers if name.startswith("X-RateLimit")]
+            forged = stranger.get(path(id_token_hint=hint()), headers={"Cookie": f"{SESSION}={'x' * 43}"})
+            assert (forged.status_code, forged.headers["Location"].partition("?")[0]) == (
+                303,
+                f"{APP}/signed-out",
+            )
+        for person, way in ((alice, "hint"), (bob, "question")):
+            visitor = Visitor(app).with_session_of(person)
+            if way == "hint":
+                sent = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
+                visitor.be_at(APP)
+                assert visitor.post(f"{SITE}/oauth/logout", sent).url == BACK
+            else:
+                visitor.visit(path(client_id=client_id))
+                assert visitor.press("oauth/logout/confirm").url == f"{BACK}&state=a%20state%20%26%20more"
+            assert not is_signed_in(visitor)
+
+    def test_page_counts_for_the_user_who_is_signed_in(self, app, alice, bob, client_id):
+        visitor, other = (Visitor(app).with_session_of(person) for person in (alice, bob))
+        statuses = [visitor.visit(path(client_id=client_id)).status for _ in range(3)]
+        assert statuses == [200, 200, 429]
+        assert other.visit(path(client_id=client_id)).status == 200
+        # The user leaves by our page.
+        visitor.visit("/sign-out")
+        visitor.press("sign-out")
+        assert not is_signed_in(visitor)

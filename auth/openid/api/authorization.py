@@ -99,10 +99,9 @@ def begin_authorization_by_form() -> Response:
 
 @blueprint.post("/oauth/logout")
 @takes_foreign_forms
-@limited("open_logout")
 @refuses_by_page
 def logout_by_form() -> Response:
-    """Lead a form of an application to the page."""
+    """Lead a form of an application to the page. It needs no session, and counts nothing."""
     sent = read_form(form_schemas.LogoutQuery())
     return redirect(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
 

@@ -11,7 +11,7 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
 from auth.openid import client_object
 from auth.openid.authorization_requests import log_unregistered
-from auth.web import Level, cookies, form_schemas
+from auth.web import Level, cookies, counted, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.html import signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
@@ -55,13 +55,15 @@ def _claims(id_token: str) -> dict[str, Any] | None:
 
 
 @blueprint.get("/oauth/logout")
-@limited("open_logout")
+@counted("open_logout")
 def show_logout() -> Response:
     """Sign the browser out for an application that has the user's ID token, or ask."""
     if request.method == "HEAD":
         return Response()
-    sent = read_query(form_schemas.LogoutQuery())
-    asked, known = _read(sent), browser_sessions.resume()
+    sent, known = read_query(form_schemas.LogoutQuery()), browser_sessions.resume()
+    if known:
+        _count_page()
+    asked = _read(sent)
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
     # Anybody can register one. It must not lead visitors who never used it from our page to its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
@@ -77,6 +79,12 @@ def show_logout() -> Response:
     name = asked.client and names.in_one_line(asked.client.name)
     is_stuck = asked.is_unregistered
     return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language, is_stuck=is_stuck)
+
+
+# Not a browser without a session, or strangers could keep those of a network from signing out.
+@limited("open_logout", key=guard.caller_on_network)
+def _count_page() -> None:
+    """Raises `RateLimitExceeded`."""
 
 
 @blueprint.post("/oauth/logout/confirm")
