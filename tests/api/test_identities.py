@@ -398,6 +398,12 @@ class TestUnlinking:
         link(service, session, "google")
         forbidding = session.on(make_service(AUTH_MANUAL_LINKING="false").client)
         assert_error(forbidding.remove_identity("google"), 404, "manual_linking_disabled")
+        recent = {
+            each["type"]: each["id"] for each in session.get("/user/recent_changes").json["recent_changes"]
+        }
+        assert_error(
+            forbidding.put("/user", json={"remove": [recent["identity"]]}), 404, "manual_linking_disabled"
+        )
         assert forbidding.remove_identity("email").status_code == 200
         assert database.value("SELECT array_agg(provider) FROM identities") == ["google"]
 

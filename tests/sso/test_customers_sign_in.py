@@ -13,6 +13,7 @@ from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment
+from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, Person, register
 
 ALICE = "alice@acme.example"
@@ -381,6 +382,24 @@ class TestAdoption:
         sso.change(globex, domains=["acme.example"])
         globex.be("1", ALICE)
         assert_failed(sso.sign_in(globex.identifier), *CONFLICT)
+
+    def test_user_keeps_the_identity_of_a_move_at_every_door(self, sso, acme, person, database):
+        run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        acme.be("1", ALICE)
+        session = sso.signed_in(acme.identifier)
+        recent = session.get("/user/recent_changes").json["recent_changes"]
+        (id,) = [each["id"] for each in recent if each["type"] == "identity"]
+        refusal = (404, "manual_linking_disabled", "Users can't link or unlink a customer's provider")
+        assert_error(session.delete(f"/user/identities/{id}"), *refusal)
+        for body in ({"remove": [id]}, {"remove": [id.upper()], "data": {"x": 1}}):
+            assert_error(session.put("/user", json=body), *refusal)
+        visitor = Visitor(sso.app).with_session_of(person)
+        for kind in ("identity", "change"):
+            visitor.visit("/account")
+            visitor.send("/account/remove", kind=kind, id=id)
+            assert visitor.page.status in (403, 404)
+        user = session.get("/user").json
+        assert (len(user["identities"]), user["user_metadata"].get("x")) == (2, None)
 
     def test_move_ends_with_what_takes_the_account_back(self, sso, acme, person, database):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)

@@ -3,7 +3,6 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.core.providers.client import ExternalIdentity, Provider
-from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.domain.account import first_address, removal
@@ -28,15 +27,9 @@ def require_manual_linking() -> None:
         raise ApiError("manual_linking_disabled")
 
 
-def _require_of_settings(provider: str) -> None:
-    """Raise `ApiError` for a customer's provider, whose identities no user adds or removes."""
-    if provider.startswith(PREFIX):
-        raise ApiError("customer.manual_linking_disabled")
-
-
 def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None) -> str:
     """Begin a flow for the caller, and return its state. Raises `ApiError`."""
-    _require_of_settings(provider.name)
+    removal.require_of_settings(provider.name)
     state = one_time.new_token()
     with latchkey.db.transaction() as tx:
         # Not the password, because logs keep the URL.
@@ -90,7 +83,7 @@ def link_by_id_token(body: dict[str, Any]) -> Session:
 
 def _ask(identity: ExternalIdentity, user_id: str) -> None:
     """Ask the hook whether a user may have an identity. Raises `ApiError`."""
-    _require_of_settings(identity.provider)
+    removal.require_of_settings(identity.provider)
     may_become(identity.email, None, user_id=user_id, provider=identity.provider)
 
 
@@ -127,9 +120,6 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
         user = lock_caller(tx, removing("identity", identity_id), given=given)
         ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
-        _require_of_settings(provider)
-        if provider not in removal.ADDRESSES and not latchkey.settings.manual_linking:
-            raise ApiError("manual_linking_disabled")
         email = removal.take_away(tx, user, [provider])
         audit.record(tx, user.id, email, [], ["user.updated"])
     return user.moment

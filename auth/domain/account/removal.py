@@ -4,6 +4,7 @@ that is pending."""
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core.text.names import PREFIX
 from auth.domain.account import api_keys, factors, grants
 from auth.domain.messages.outgoing import notify
 from auth.domain.sign_in.reauthentication import proof_needed, remove
@@ -19,6 +20,12 @@ _FACTORS = ("totp", "webauthn", "passkey")
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
     return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
+
+
+def require_of_settings(provider: str) -> None:
+    """Raise `ApiError` for a customer's provider, whose identities no user adds or removes."""
+    if provider.startswith(PREFIX):
+        raise ApiError("customer.manual_linking_disabled")
 
 
 def removed_providers(
@@ -43,6 +50,9 @@ def take_away(
     factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
     email = None if "email" in providers else caller.email
     for provider in providers:
+        require_of_settings(provider)
+        if provider not in ADDRESSES and not latchkey.settings.manual_linking:
+            raise ApiError("manual_linking_disabled")
         if provider in ADDRESSES:
             notify(tx, caller, f"{provider}_changed")
             acts = ["email_removed" if provider == "email" else "phone_removed"]
