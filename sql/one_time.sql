@@ -8,7 +8,7 @@ SELECT u.id,
                            WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
                            ELSE :purpose NOT IN ('email_change', 'phone_change') OR NOT EXISTS (
                              SELECT FROM users AS o
-                              WHERE (o.email = :email OR o.phone = :phone) AND NOT is_unused_sign_up(o)) END
+                              WHERE (o.email = :email OR o.phone = :phone) AND NOT gives_way(o)) END
          AS is_due,
        CASE WHEN :purpose = 'signup'
             THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
@@ -132,13 +132,19 @@ SELECT set_address(:user_id, :provider, :address, :is_confirmed, false);
 -- name: set_password(user_id uuid, password_hash text)
 SELECT set_password(:user_id, :password_hash);
 
--- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
--- An unconfirmed sign-up does not block an address for the user who has proved it.
+-- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
+-- Deletes users who block an address for the one who has proved it, or whom an administrator creates.
 DELETE FROM users AS u
- WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
-   AND NOT is_last_administrator(u)
+ WHERE u.id = ANY (ARRAY(
+         SELECT other.id
+           FROM users AS other
+          WHERE (other.email = ANY (:addresses) OR other.phone = ANY (:addresses))
+            AND other.id IS DISTINCT FROM :owner_id AND gives_way(other) AND other.role <> 'admin'
+          ORDER BY other.id
+            FOR UPDATE OF other
+       ))
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
-                      '{"because": "proved_by_other"}');
+                      jsonb_build_object('because', :because));
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
 INSERT INTO identities (user_id, provider, subject, identity_data)

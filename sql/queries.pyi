@@ -1227,7 +1227,7 @@ def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, add
 
 def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
 
-def delete_unused_sign_up(on: Runner, /, *, address: str | None, owner_id: str | None) -> int: ...
+def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None, owner_id: str | None, because: str | None) -> int: ...
 
 def write_address_identity(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None) -> int: ...
 
@@ -2289,12 +2289,14 @@ def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 class SelectAddressOwner(NamedTuple):
     id: str
     is_unused: bool
+    gives_way: bool
 
 def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddressOwner | None: ...
 
 class SelectUserOfAddress(NamedTuple):
     id: str
     email_proved: bool
+    gives_way: bool
     is_invited: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...

@@ -58,13 +58,13 @@ UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id =
 
 -- name: select_address_owner(address text) -> row?
 -- FOR KEY SHARE prevents a deletion.
-SELECT u.id, is_unused_sign_up(u) AS is_unused
+SELECT u.id, is_unused_sign_up(u) AS is_unused, gives_way(u) AS gives_way
   FROM users AS u
  WHERE u.email = :address OR u.phone = :address
    FOR KEY SHARE;
 
 -- name: select_user_of_address(address text) -> row?
-SELECT id, email_proved,
+SELECT id, email_proved, gives_way(users) AS gives_way,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :address OR phone = :address;
@@ -109,10 +109,10 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
 -- name: select_taken_address(email text, phone text, user_id uuid) -> row?
--- An unconfirmed sign-up gives way to the user who proves its address.
+-- A user whom a stranger may have made gives way to the one who proves the address.
 SELECT coalesce(email = :email, false) AS is_email
   FROM users
- WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT is_unused_sign_up(users)
+ WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT gives_way(users)
  ORDER BY is_email DESC
  LIMIT 1;
 

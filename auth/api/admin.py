@@ -135,7 +135,8 @@ def generate_link() -> Response:
         created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None
         user_id = created_id or _known_user(tx, purpose, body, password_hash)
         if new_email:
-            if queries.select_user_of_address(tx, address=new_email):
+            taken = queries.select_user_of_address(tx, address=new_email)
+            if taken and not taken.gives_way:
                 raise ApiError("email_exists")
             queries.request_email_change(tx, user_id=user_id, new_email=new_email)
         link_password = password_hash if purpose == "recovery" else None

@@ -136,6 +136,8 @@ class Import:
         try:
             with self.database.transaction() as tx:
                 queries.avoid_sequential_scans(tx)
+                addresses = [row[kind] for row in rows for kind in ("email", "phone") if row[kind]]
+                queries.make_way(tx, addresses=addresses, owner_id=None, because="created_again")
                 inserted = queries.import_users(tx, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]

@@ -69,12 +69,19 @@ AS $$
     FROM jsonb_each(metadata || coalesce(change, '{}')) AS member
 $$;
 
+-- Whether any stranger may have made the user, who has never been used: it is in nobody's way.
+CREATE OR REPLACE FUNCTION gives_way(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL
+     AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
+     AND NOT is_banned(u)
+$$;
+
 CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT u.made_by = 'signup' AND u.last_sign_in_at IS NULL
-     AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
-     AND NOT is_banned(u)
+  SELECT u.made_by = 'signup' AND gives_way(u)
 $$;
 
 -- The words of a name, and of an email with its domain, which the parser would take for one word. Inlined, to

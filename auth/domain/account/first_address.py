@@ -35,7 +35,7 @@ def request_address(
     purpose = kind = "email_change" if is_email else "phone_change"
     user_id = recipient_id = caller.id
     owner = queries.select_address_owner(tx, address=address) if is_without_address(caller) else None
-    if owner and not owner.is_unused:
+    if owner and not owner.gives_way:
         kind = "signup_attempt" if is_email else "none"
         user_id, recipient_id = None, owner.id
     message.write_token(tx, user_id, purpose, session_id=g.caller.session_id, **columns)

@@ -36,6 +36,7 @@ def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, st
         counts.window("invite", settings.rate_limit_invite),
     ]
     known = queries.select_user_of_address(latchkey.db, address=email)
+    known = None if known and known.gives_way else known
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
@@ -44,6 +45,7 @@ def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, st
     quota = outgoing.take_quota(email, windows)
     with targets.act(claim) as tx:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
+        queries.make_way(tx, addresses=[email], owner_id=None, because="created_again")
         created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
         user_id = created_id or _renew_invitation(tx, body)
         administrator = g.administrator

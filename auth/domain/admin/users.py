@@ -23,6 +23,9 @@ def create_user(body: dict[str, Any]) -> str:
     columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
     columns |= {f"{kind}_confirm": kind in body and body[f"{kind}_confirm"] for kind in removal.ADDRESSES}
     with targets.act() as tx:
+        queries.make_way(
+            tx, addresses=[*filter(None, (email, body.get("phone")))], owner_id=None, because="created_again"
+        )
         created = queries.create_user(tx, **columns, role=role)
         acts = ["user_created", "banned" if created.banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": created.banned_until}
@@ -113,6 +116,9 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
     if removed or new:
         # A thief who had changed the address must not undo what the administrator does.
         queries.void_undo_links(tx, user_id=user_id, moment=None)
+    if new:
+        addresses = [body[kind] for kind in new]
+        queries.make_way(tx, addresses=addresses, owner_id=user_id, because="created_again")
     # A first proof, which removes the rest, comes before what the body sets.
     for kind in sorted(removal.ADDRESSES, key=new.count):
         _set_address(tx, user_id, kind, body)

@@ -179,7 +179,7 @@ def _take_new_address(tx: Transaction, spent: Any, user: Any, proof: Proof, redi
         return Outcome(refusal=ApiError("user_banned"))
 
     is_first = first_address.is_without_address(user)
-    queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
+    queries.make_way(tx, addresses=[spent.target], owner_id=user.id, because="proved_by_other")
     act, old_address = f"{kind}_changed", getattr(user, kind)
     notify(tx, user, act, **{f"new_{kind}": spent.target})
     queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
