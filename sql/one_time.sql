@@ -134,16 +134,16 @@ SELECT set_password(:user_id, :password_hash);
 
 -- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
 -- Deletes users who block an address for the one who has proved it, or whom an administrator creates.
-DELETE FROM users AS u
- WHERE u.id = ANY (ARRAY(
-         SELECT other.id
-           FROM users AS other
-          WHERE (other.email = ANY (:addresses) OR other.phone = ANY (:addresses))
-            AND other.id IS DISTINCT FROM :owner_id AND gives_way(other) AND other.role <> 'admin'
-          ORDER BY other.id
-            FOR UPDATE OF other
+DELETE FROM users AS gone
+ WHERE gone.id = ANY (ARRAY(
+         SELECT u.id
+           FROM users AS u
+          WHERE (u.email = ANY (:addresses) OR u.phone = ANY (:addresses))
+            AND u.id IS DISTINCT FROM :owner_id AND gives_way(u) AND u.role <> 'admin'
+          ORDER BY u.id
+            FOR UPDATE OF u
        ))
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
+RETURNING record_acts(:origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
                       jsonb_build_object('because', :because));
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
