@@ -127,8 +127,8 @@ SELECT count(*) AS total
  WHERE p.id = :id;
 
 -- name: end_users_of_disabled_providers(batch integer)
--- Run when a provider is disabled, and by the janitor for what an interruption has left. A user who has nothing
--- from before has been ended, or had nothing.
+-- Run when a provider is disabled, and by the janitor for what an interruption has left. A user who has
+-- nothing from before has been ended, or had nothing.
 WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identity_providers AS p

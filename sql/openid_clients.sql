@@ -123,7 +123,8 @@ SELECT EXISTS (SELECT
                  JOIN oauth_clients AS c ON c.id = g.client_id
                  JOIN users AS u ON u.id = g.user_id
                  JOIN sessions AS s ON s.grant_id = g.id
-                WHERE g.client_id = :client_id AND s.ended_at IS NULL AND NOT may_use(u, c)) AS is_so;
+                WHERE g.client_id = :client_id AND s.ended_at IS NULL
+                  AND NOT may_use(u, c, s.resource)) AS is_so;
 
 -- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer) -> row?
 -- Of the users of one batch of a client's grants. Returns where the next one begins, or no row.

@@ -52,7 +52,7 @@ SELECT c.*
 -- name: lock_device_request(id uuid, user_id uuid, session_id uuid) -> row? (resource?, ip?, user_agent?)
 -- A request that waits for the decision of the user who has entered its code in this session.
 SELECT r.id, r.scopes, r.resource, host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
-       may_use(u, c) AS may_use
+       may_use(u, c, r.resource) AS may_use
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   JOIN users AS u ON u.id = r.user_id

@@ -34,7 +34,7 @@ SELECT c.*
 -- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
 SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
-       may_use(u, c) AS may_use,
+       may_use(u, c, r.resource) AS may_use,
        -- Who takes long to agree need not sign in again. A session that a first passkey has not raised yet
        -- would give the client nothing.
        coalesce(NOT lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)), true)

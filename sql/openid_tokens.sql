@@ -25,7 +25,7 @@ SELECT u.id
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
        (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE
        AND coalesce(r.decision = 'approved', NOT :is_of_device) AS is_current,
-       may_use(u, c) AS may_use,
+       may_use(u, c, r.resource) AS may_use,
        client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id

@@ -32,6 +32,8 @@ _BATCH = 500  # users whose rows one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # What a gate lets an administrator change: the rest makes it one.
 _OF_GATES = {"name", "uri", "logo_uri", "policy_uri", "tos_uri", "allowed_roles", "is_blocked"}
+# What no longer admits some users, or all for a resource, ends what they have.
+_ADMITTING = ("allowed_roles", "is_blocked", "resources")
 # What a dynamic client may choose.
 _DYNAMIC = {
     "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
@@ -123,7 +125,7 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         raise _refusal("No fields provided for update")
     while (changed := _change(client_id, values)) is None:
         _end_lost_access(client_id)
-    if {"allowed_roles", "is_blocked"} & values.keys():
+    if {*_ADMITTING} & values.keys():
         _end_lost_access(client_id)
     return changed
 
@@ -136,8 +138,7 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
             raise _refusal(f"{fixed[0]}: cannot be changed, because the client is a gate", fixed[0])
         client = before._asdict() | values
         client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
-        admitting = ("allowed_roles", "is_blocked")
-        admits_others = any(client[name] != getattr(before, name) for name in admitting)
+        admits_others = any(client[name] != getattr(before, name) for name in _ADMITTING)
         if admits_others and queries.has_lost_access(tx, client_id=before.id).is_so:
             return None
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):

@@ -56,11 +56,11 @@ AS $$
     FROM oauth_grants AS g
     JOIN oauth_clients AS c ON c.id = g.client_id
     JOIN sessions AS s ON s.grant_id = g.id
-   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c);
+   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c, s.resource);
   DELETE FROM oauth_requests AS r
    USING oauth_clients AS c
    WHERE r.user_id = u.id AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
-     AND c.id = r.client_id AND NOT may_use(u, c)
+     AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
 $$;
 
 -- Ends everything of all users of a restored database, which may have ended since the backup, by the list of

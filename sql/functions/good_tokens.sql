@@ -72,7 +72,7 @@ CREATE OR REPLACE FUNCTION client_state(
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT gives_token(u, expires_at,
-                     CASE WHEN c.id IS NULL OR NOT may_use(u, c) THEN 'session_not_found'
+                     CASE WHEN c.id IS NULL OR NOT may_use(u, c, s.resource) THEN 'session_not_found'
                           ELSE end_of(s, lifetime, timebox) END,
                      lacks_step(u, s.aal, required, has_second_step(u.id)))
 $$;

@@ -46,7 +46,8 @@ AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
 $$;
 
--- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 write no `disabled_at`.
+-- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 do not write
+-- `disabled_at`.
 CREATE OR REPLACE FUNCTION ended_before(p identity_providers) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

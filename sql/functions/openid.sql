@@ -9,6 +9,13 @@ AS $$
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
 $$;
 
+-- Also for a resource, which an administrator may take from a client that no stranger made.
+CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
+$$;
+
 -- Until when the secret before the current one is accepted too; null if it is not.
 CREATE OR REPLACE FUNCTION previous_secret_end(c oauth_clients) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE

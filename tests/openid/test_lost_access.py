@@ -150,3 +150,46 @@ class TestClient:
         tokens_of(client, database, app_client, alice)
         at_once(20, lambda number: narrow["API"]("staff" if number % 2 else "authenticated"))
         assert reasons(database) == ["access_lost"]
+
+
+class TestResource:
+    ONE, OTHER = "https://api.example.com/", "https://payroll.example.com/"
+
+    def test_resource_that_is_taken_from_a_client_ends_its_sessions_for_good(
+        self, client, database, alice, service_role, app_client
+    ):
+        path = f"/admin/oauth/clients/{app_client.id}"
+
+        def give(*resources):
+            changed = client.put(path, json={"resources": resources}, headers=service_role)
+            assert changed.status_code == 200, changed.text
+
+        give(self.ONE, self.OTHER)
+        tokens = {
+            resource: tokens_of(client, database, app_client, alice, resource=resource)
+            for resource in (self.ONE, self.OTHER, None)
+        }
+        code = granted_code(database, app_client, alice.open_session(), resource=self.ONE)
+        give(self.OTHER)
+        for _ in range(2):
+            refused = app_client.refresh(client, tokens[self.ONE]["refresh_token"])
+            assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+            lost = app_client.redeem(client, code, redirect_uri=REDIRECT_URI)
+            assert lost.status_code == 400
+            # It comes back.
+            give(self.ONE, self.OTHER)
+        for resource in (self.OTHER, None):
+            assert app_client.refresh(client, tokens[resource]["refresh_token"]).status_code == 200
+        assert sorted(map(str, reasons(database))) == ["None", "None", "access_lost"]
+
+    def test_session_is_refused_before_it_ends(self, client, database, alice, app_client):
+        database.run("UPDATE oauth_clients SET resources = ARRAY[%(one)s]", one=self.ONE)
+        tokens = tokens_of(client, database, app_client, alice, resource=self.ONE)
+        code = granted_code(database, app_client, alice.open_session(), resource=self.ONE)
+        # By an interrupted change.
+        database.run("UPDATE oauth_clients SET resources = '{}'")
+        refused = app_client.refresh(client, tokens["refresh_token"])
+        assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+        refused = app_client.redeem(client, code, redirect_uri=REDIRECT_URI)
+        assert (refused.status_code, refused.json["error"]) == (400, "access_denied")
+        assert reasons(database) == [None]

@@ -132,6 +132,13 @@ def granted_code(
     code = secrets.token_urlsafe(32)
     given = {"user_id": session.user["id"], "client_id": client.id, "scopes": scopes.split()}
     grant(database, *given.values())
+    if resource := columns.get("resource"):
+        database.run(
+            "UPDATE oauth_clients SET resources = resources || %(resource)s::text"
+            " WHERE id::text = %(id)s AND %(resource)s <> ALL (resources)",
+            resource=resource,
+            id=client.id,
+        )
     row = {
         "id_hash": secrets.token_bytes(32),
         "browser_hash": secrets.token_bytes(32),
