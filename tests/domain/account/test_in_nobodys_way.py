@@ -42,7 +42,7 @@ class Doors:
         return user["id"]
 
     def create(self, kind: str, address: str) -> str:
-        own = {
+        own: dict[str, Any] = {
             "email": "dave2@example.com",
             kind: address,
             f"{kind}_confirm": True,
@@ -54,9 +54,8 @@ class Doors:
         return user["id"]
 
     def change(self, kind: str, address: str) -> str:
-        return self._admin(
-            f"/admin/users/{self.alice.id}", "PUT", **{kind: address, f"{kind}_confirm": True}
-        )["id"]
+        change: dict[str, Any] = {kind: address, f"{kind}_confirm": True}
+        return self._admin(f"/admin/users/{self.alice.id}", "PUT", **change)["id"]
 
     def import_one(self, kind: str, address: str, tmp_path: Any) -> str:
         record = {kind: address, f"{kind}_verified": True, "app_metadata": GROUPS}
