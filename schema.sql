@@ -107,8 +107,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` admits nobody. A gate is in front of its
--- `gate_origin`.
+-- document is current until `fetched_until`. One that `is_blocked` admits nobody. One with a
+-- `gate_origin` was a gate until 0.5.1, and is listed nowhere.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -312,8 +312,7 @@ CREATE TABLE browser_sessions (
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
--- Browsers that are signed in at a gate, by the hash of the cookie that they have for its host. The session
--- is one that the gate has as a client.
+-- Of gates, which 0.5.2 has removed: nodes of 0.5.1 name it until 0.6.0.
 CREATE TABLE gate_sessions (
   token_hash  bytea PRIMARY KEY,
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,

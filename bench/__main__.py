@@ -16,7 +16,6 @@ from bench import (
     compare,
     console,
     figures,
-    gates,
     interpreters,
     large,
     memory,
@@ -35,7 +34,6 @@ REPORTS: dict[str, list[Part]] = {
     ],
     "report-large": [large.measure],
     "report-console": [console.measure],
-    "report-gates": [gates.measure],
 }
 
 

@@ -4,14 +4,14 @@ SELECT page.id,
        jsonb_build_object(
          'name', page.name, 'is_public', page.secret_hash IS NULL, 'is_dynamic', page.is_dynamic,
          'metadata_url', page.metadata_url, 'is_blocked', page.is_blocked,
-         'is_gate', page.gate_origin IS NOT NULL,
          'has_previous_secret', previous_secret_end(page) IS NOT NULL,
          'created_at', iso_8601(page.created_at), 'grants', used.grants,
          'last_used_at', iso_8601(used.last_used_at)
        ) AS details
   FROM (SELECT *
           FROM oauth_clients AS c
-         WHERE :before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id)
+         WHERE c.gate_origin IS NULL
+           AND (:before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id))
          ORDER BY c.created_at DESC, c.id DESC
          LIMIT :most) AS page
  CROSS JOIN use_of_client(page.id, :counted, :searched) AS used

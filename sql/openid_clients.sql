@@ -83,32 +83,34 @@ RETURNING c.id;
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
 -- name: select_client(id uuid)
---   -> row? (secret_hash?, token_lifetime?, metadata_url?, gate_origin?, previous_secret_expires_at?)
+--   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
+-- Not one that was a gate until 0.5.1.
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri, c.is_blocked, c.metadata_url, c.gate_origin,
+       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
- WHERE c.id = :id;
+ WHERE c.id = :id AND c.gate_origin IS NULL;
 
 -- name: count_clients() -> row
-SELECT count(*) AS total FROM oauth_clients;
+SELECT count(*) AS total FROM oauth_clients AS c WHERE c.gate_origin IS NULL;
 
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
---   (secret_hash?, token_lifetime?, metadata_url?, gate_origin?, previous_secret_expires_at?)
+--   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri, c.is_blocked, c.metadata_url, c.gate_origin,
+       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
+ WHERE c.gate_origin IS NULL
  ORDER BY c.created_at DESC, c.id DESC
  LIMIT :page_size OFFSET :page_offset;
 

@@ -751,64 +751,6 @@ class SelectRecoveryCodes(NamedTuple):
 
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectRecoveryCodes | None: ...
 
-def mark_gate(on: Runner, /, *, id: str | None, gate_origin: str | None) -> int: ...
-
-class SelectGate(NamedTuple):
-    id: str
-    name: str
-    gate_origin: str
-    require_pkce: bool
-
-def select_gate(on: Runner, /, *, host: str | None) -> SelectGate | None: ...
-
-class ListGates(NamedTuple):
-    id: str
-    name: str
-    gate_origin: str
-    allowed_roles: list[str]
-    is_blocked: bool
-
-def list_gates(on: Runner, /) -> list[ListGates]: ...
-
-class ListGatesClosedTo(NamedTuple):
-    name: str
-    gate_origin: str
-    allowed_roles: list[str]
-    is_blocked: bool
-
-def list_gates_closed_to(on: Runner, /, *, user_id: str | None) -> list[ListGatesClosedTo]: ...
-
-class HasGate(NamedTuple):
-    is_so: bool
-
-def has_gate(on: Runner, /, *, gate_origin: str | None) -> HasGate: ...
-
-class VisitGate(NamedTuple):
-    state: str
-    session_id: str
-    user_id: str
-    email: str | None
-    name: str | None
-    role: str
-    groups: Any
-    is_stale: bool
-
-def visit_gate(on: Runner, /, *, token_hash: bytes | memoryview | None, gate_origin: str | None) -> VisitGate | None: ...
-
-class IsAdmittedAtGate(NamedTuple):
-    is_so: bool
-
-def is_admitted_at_gate(on: Runner, /, *, token_hash: bytes | memoryview | None, gate_origin: str | None) -> IsAdmittedAtGate | None: ...
-
-def keep_gate_session(on: Runner, /, *, session_id: str | None) -> int: ...
-
-def insert_gate_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None, client_id: str | None) -> int: ...
-
-class SignOutOfGate(NamedTuple):
-    recorded: str | None
-
-def sign_out_of_gate(on: Runner, /, *, token_hash: bytes | memoryview | None, gate_origin: str | None) -> SignOutOfGate | None: ...
-
 class SelectToken(NamedTuple):
     user_object: str
     aal: str
@@ -1300,7 +1242,6 @@ class SelectClient(NamedTuple):
     backchannel_logout_uri: str
     is_blocked: bool
     metadata_url: str | None
-    gate_origin: str | None
     is_current: bool
     previous_secret_expires_at: str | None
     created_at: str
@@ -1338,7 +1279,6 @@ class ListClients(NamedTuple):
     backchannel_logout_uri: str
     is_blocked: bool
     metadata_url: str | None
-    gate_origin: str | None
     is_current: bool
     previous_secret_expires_at: str | None
     created_at: str

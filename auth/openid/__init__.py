@@ -7,7 +7,6 @@ from auth.core.settings import Settings
 if TYPE_CHECKING:
     from flask import Flask
 
-    from auth.cli.checks import Check
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
     from auth.web.context import Lists
@@ -31,10 +30,6 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
     lists.waiting.append(consent.behind)
     lists.pages.extend((consent_page.blueprint, logout.blueprint, entry.blueprint))
     lists.sections.append(console.blueprint)
-    if settings.gate:
-        from auth.openid.pages import console_gates
-
-        lists.sections.append(console_gates.blueprint)
     lists.navigation.append((30, "console/applications", "Applications"))
     lists.tabs["applications"] = account.shown_grants
     lists.user_tabs["applications"] = console_grants.grants_of
@@ -43,16 +38,10 @@ def init_lists(lists: "Lists", settings: Settings) -> None:
 def init_app(app: "Flask") -> None:
     from auth.openid import oauth_errors
     from auth.openid.api import authorization, clients, grants, openid
-    from auth.web.context import EXTENSION
 
     app.register_error_handler(oauth_errors.OAuthError, oauth_errors.answer)
     for view in (grants, clients, authorization, openid):
         app.register_blueprint(view.blueprint)
-    if app.extensions[EXTENSION].settings.gate:
-        from auth.openid.gates import answers, flow
-
-        app.register_blueprint(answers.blueprint)
-        app.register_blueprint(flow.blueprint)
 
 
 def senders(settings: Settings, db: "Database | None", sealer: "Sealer | None") -> "dict[str, Sender]":
@@ -63,10 +52,4 @@ def senders(settings: Settings, db: "Database | None", sealer: "Sealer | None") 
 
 
 def commands() -> dict[str, str]:
-    return {"clients": "auth.openid.command", "gates": "auth.openid.gates.command"}
-
-
-def checks() -> "list[Check]":
-    from auth.openid.gates.checks import CHECKS
-
-    return CHECKS
+    return {"clients": "auth.openid.command"}

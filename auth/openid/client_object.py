@@ -15,7 +15,6 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
         "client_uri": row.uri,
         "logo_uri": row.logo_uri,
         "metadata_url": row.metadata_url,
-        "gate_origin": row.gate_origin,
         "backchannel_logout_uri": row.backchannel_logout_uri,
         "policy_uri": row.policy_uri,
         "tos_uri": row.tos_uri,

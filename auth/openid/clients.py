@@ -30,8 +30,6 @@ ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
 _BATCH = 500  # users whose rows one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
-# What a gate lets an administrator change: the rest makes it one.
-_OF_GATES = {"name", "uri", "logo_uri", "policy_uri", "tos_uri", "allowed_roles", "is_blocked"}
 # What no longer admits some users, or all for a resource, ends what they have.
 _ADMITTING = ("allowed_roles", "is_blocked", "resources")
 # What a dynamic client may choose.
@@ -73,13 +71,10 @@ class NewClient(ClientChange):
     scope = fields.Text()
 
 
-def create(
-    body: Mapping[str, Any], *, is_dynamic: bool = False, gate_origin: str | None = None
-) -> dict[str, Any]:
+def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one. Raises `ApiError`.
 
-    One that `is_dynamic` registered itself: it cannot choose how far it is trusted. The secret of a gate is
-    thrown away: nobody but the service redeems its codes.
+    One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
     """
     values = load_registration(body) if is_dynamic else _load(NewClient(), body)
     is_named = "token_endpoint_auth_method" in values
@@ -89,18 +84,15 @@ def create(
     id = str(uuid.uuid4())
     secret_hash = secret and one_time.hash_token(secret)
     client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
-    client["gate_origin"] = gate_origin
     check_members(client)
     latchkey.openid_keys.make_first()
     # No administrator acts in a dynamic registration.
     act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
     with act as tx:
         audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
-        made = _write(tx, client, None if gate_origin else secret)
+        made = _write(tx, client, secret)
         if is_dynamic:
             queries.delete_surplus_clients(tx)
-        if gate_origin:
-            queries.mark_gate(tx, id=id, gate_origin=gate_origin)
         return made
 
 
@@ -134,8 +126,6 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
     """Change a client, or return None if sessions that an earlier change has to end would come back."""
     with targets.act() as tx:
         before = _lock(tx, client_id)
-        if before.gate_origin and (fixed := sorted(values.keys() - _OF_GATES)):
-            raise _refusal(f"{fixed[0]}: cannot be changed, because the client is a gate", fixed[0])
         client = before._asdict() | values
         client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
         admits_others = any(client[name] != getattr(before, name) for name in _ADMITTING)
@@ -178,8 +168,6 @@ def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
         before = _lock(tx, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
-        if before.gate_origin:
-            raise _refusal("A gate has no secret: nobody but the service redeems its codes")
         secret = one_time.new_token()
         kept = {"overlap": promises.SECRET_OVERLAP if overlap else None}
         queries.replace_client_secret(tx, id=before.id, secret_hash=one_time.hash_token(secret), **kept)
@@ -259,7 +247,7 @@ def check_members(client: Mapping[str, Any]) -> None:
     _check_uris(client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]
-    is_native = not client.get("gate_origin") and any(map(uris.is_native, client["redirect_uris"]))
+    is_native = any(map(uris.is_native, client["redirect_uris"]))
     problems = {
         "grant_types: client_credentials is for confidential clients that an administrator created": (
             is_limited and "client_credentials" in client["grant_types"]
@@ -291,8 +279,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
     if has_browser and not client["redirect_uris"]:
         raise _refusal("redirect_uris is required", "redirect_uris")
     schemes = latchkey.settings.oauth_redirect_schemes if client["is_dynamic"] else None
-    is_gate = client.get("gate_origin") is not None
-    check_redirect = uris.check_web if is_gate else partial(uris.check_redirect, schemes=schemes)
+    check_redirect = partial(uris.check_redirect, schemes=schemes)
     for name, check_uri in (
         ("redirect_uris", check_redirect),
         ("post_logout_redirect_uris", check_redirect),

@@ -100,9 +100,7 @@ def obstacle(asked: Asked) -> Obstacle | None:
     # Any program on the device may pretend to be such a client (RFC 8252, section 8.6).
     native = uris.is_native(request.redirect_uri)
     is_unproved = (client.is_dynamic and not client.metadata_url) or (native and client.secret_hash is None)
-    # A gate's code is for the service itself.
-    is_own = client.gate_origin is not None
-    is_allowed = request.is_granted or (client.skip_consent and (is_own or not native))
+    is_allowed = request.is_granted or (client.skip_consent and not native)
     asks = {"consent", "select_account"} & {*request.prompts}
     return "consent_required" if asks or is_unproved or not is_allowed else None
 

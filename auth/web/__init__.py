@@ -5,7 +5,6 @@ from auth.web.declarations import (
     View,
     accepts_forms,
     answers_frames,
-    answers_proxies,
     any_origin,
     asks_more,
     audited,
@@ -18,7 +17,7 @@ from auth.web.declarations import (
 from auth.web.request_context import answered_by, current_g, current_request, g
 
 __all__ = [
-    "Level", "View", "accepts_forms", "answered_by", "answers_frames", "answers_proxies", "any_origin",
+    "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin",
     "asks_more", "audited", "counted", "current_g", "current_request", "g", "refuses_by_page",
     "takes_foreign_forms", "takes_metadata", "takes_tokens",
 ]  # fmt: skip

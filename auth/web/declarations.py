@@ -66,7 +66,6 @@ class Route:
     any_origin: bool = False
     takes_foreign_forms: bool = False
     answers_frames: bool = False
-    answers_proxies: bool = False
     refuses_by_page: bool = False
     reads_dialect: Callable[[Body], None] | None = None
     writes_dialect: Callable[[Body], Body | list[Body]] | None = None
@@ -113,8 +112,6 @@ any_origin = says(any_origin=True)
 takes_foreign_forms = says(accepts_forms=True, takes_foreign_forms=True)
 # A frame of any page may ask with prompt=none.
 answers_frames = says(answers_frames=True)
-# A proxy asks with the headers of a request that is for another site.
-answers_proxies = says(answers_proxies=True)
 # An access token with 16 KiB of metadata is 24 KiB long.
 takes_tokens = says(max_body=32 * 1024)
 # Two objects of 8 KiB, of which escapes or indentation may make several times as much.

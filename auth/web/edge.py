@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
@@ -30,6 +30,7 @@ _Write = Callable[[bytes], object]
 
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")
+_gate_asked = ThrottledLog("gate_asked")
 
 PREFIX = "/auth/v1"
 _DIALECT = "HTTP_X_SUPABASE_API_VERSION"
@@ -41,7 +42,7 @@ _MAX_USER_AGENT = 512
 _LISTS = ("HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "CONTENT_TYPE", "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 _LONGEST_LIST = 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
-HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 _LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
 _WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
@@ -153,11 +154,13 @@ def _begin(app: Flask) -> Response | None:
         "network": network,
         "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None,
     }
+    if request.path == "/gate":
+        _refuse_at_gate(environ)
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
     # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
     host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
-    if not HOST.fullmatch(host or "") and not (host is None and is_optional):
+    if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
         raise ApiError("http.validation_failed", "Host: must be one host")
     edge()
     refuse_body()
@@ -165,6 +168,13 @@ def _begin(app: Flask) -> Response | None:
         dialect.begin()
     # The browser then sends the request, and shows its 404.
     return Response() if request.routing_exception and _is_preflight() else None
+
+
+def _refuse_at_gate(environ: WSGIEnvironment) -> NoReturn:
+    """Refuse every request: a proxy that was set up for 0.5.0 or 0.5.1 lets in what is not refused here."""
+    host = environ.get("HTTP_X_FORWARDED_HOST", "")[:_LONGEST_ORIGIN]
+    _gate_asked.count(host=host, reason="gates are removed: docs/openid.md#tools-without-a-login")
+    raise ApiError("gate.insufficient_permissions")
 
 
 @functools.cache
@@ -184,7 +194,7 @@ def edge() -> None:
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
     # A prefetch claims that the user opens the URL.
     is_ours = is_ours or _opens_page(g.route)
-    if not g.route.answers_proxies and ("HTTP_SEC_PURPOSE" in environ or not is_ours):
+    if "HTTP_SEC_PURPOSE" in environ or not is_ours:
         _refuse_foreign(origin)
 
 

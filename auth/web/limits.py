@@ -43,7 +43,7 @@ ACTS = {
     "authorize": [
         "begin_at_provider", "return_from_provider", "begin_passkey_sign_in",
         "request_authorization", "request_authorization_silently", "read_authorization",
-        "decide_authorization", "continue_authorization", "request_device_code", "decide_device", "pass_gate",
+        "decide_authorization", "continue_authorization", "request_device_code", "decide_device",
     ],
     "recover": ["request_sign_in", "request_recovery", "request_confirmation", "request_proof"],
     "links": ["open_link", "open_linking", "set_preferences", "download_data"],
@@ -54,7 +54,7 @@ ACTS = {
     "waiting": [
         "poll_link", "poll_address", "carry_address", "check_common",
     ],
-    "logout": ["log_out", "open_logout", "leave_gate"],
+    "logout": ["log_out", "open_logout"],
     "user_changes": [
         "change_user", "delete_user", "give_proof", "end_session", "remove", "rename",
         "enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity",

@@ -73,8 +73,7 @@ BEGIN
 END
 $$;
 
--- Whether a visit at a gate keeps a session alive by a write: once in an hour, or in half the lifetime of
--- sessions if that is less.
+-- Called by nodes of 0.5.1 alone.
 CREATE OR REPLACE FUNCTION is_stale_at_gate(s sessions, lifetime integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

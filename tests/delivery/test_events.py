@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support import gates, passkeys
+from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.api_keys import make_key, use
 from tests.support.authenticator import Authenticator
@@ -612,14 +612,6 @@ def changing_a_customers_provider(scenario):
 def deleting_a_customers_provider(scenario):
     path = f"/admin/custom-providers/{add_customers_provider(scenario).json['identifier']}"
     return lambda: scenario.administer("DELETE", path)
-
-
-@effect("post /.latchkey/sign-out", "auth.logout", "session_ended")
-def signing_out_of_a_gate(scenario):
-    gates.create(scenario.client.application)
-    visitor = gates.GateVisitor(scenario.client.application)
-    visitor.with_session_of(scenario.alice).at()
-    return lambda: visitor.post(f"{gates.ORIGIN}/.latchkey/sign-out", {})
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=str)

@@ -131,7 +131,6 @@ CONNECTING = {
     "auth/delivery/senders/smtp.py": "the operator's mail server",
     "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
     "auth/operator/doctor/public_url.py": "the operator's doctor",
-    "auth/openid/gates/checks.py": "by bounded_http; the operator's doctor",
     "auth/operator/doctor/database.py": "the operator's doctor",
     "auth/operator/backups/rehearsals.py": "a service on this machine",
 }

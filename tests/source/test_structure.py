@@ -192,7 +192,7 @@ def test_messages_of_errors_are_only_in_the_table():
 
 # What people read in their language. The console, the page of messages and what operators read are in English.
 IN_FIVE_LANGUAGES = re.compile(
-    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command|gates/(?:command|check))"
+    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command)"
     "|auth/delivery/(rendering|senders|templates)"
 )
 IN_ENGLISH = re.compile("console|dev_inbox|user_tab")

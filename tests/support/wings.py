@@ -6,7 +6,6 @@ EVERY_WING = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
     "AUTH_SSO": "true",
-    "AUTH_GATE": "true",
     # The wing is on, and no act asks.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",
@@ -14,6 +13,4 @@ EVERY_WING = {
     "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
     "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
 }
-WINGS_OFF = {
-    f"AUTH_{name}": "false" for name in ("OAUTH_SERVER", "API_KEYS", "SSO", "GATE", "PAGES", "CONSOLE")
-}
+WINGS_OFF = {f"AUTH_{name}": "false" for name in ("OAUTH_SERVER", "API_KEYS", "SSO", "PAGES", "CONSOLE")}

@@ -66,12 +66,6 @@ def test_wing_that_is_on_is_imported(modules):
     assert modules(_APPLICATION, **EVERY_WING) & WINGS.keys() == WINGS.keys()
 
 
-def test_gates_that_are_off_are_not_imported_by_the_wing_that_they_are_a_folder_of(modules):
-    imported = modules(_APPLICATION, **EVERY_WING | {"AUTH_GATE": "false"})
-    assert [name for name in imported if "openid" in name and "gates" in name] == []
-    assert "openid.pages.console" in imported
-
-
 def test_command_imports_the_hooks_but_no_page(modules):
     hook = "AUTH_HOOK_BEFORE_USER_CREATED"
     imported = modules(_COMMAND, **{hook: "http://localhost/hook", f"{hook}_SECRETS": _SECRETS})

@@ -105,7 +105,6 @@ class Settings:
     oauth_redirect_schemes: tuple[str, ...] = kinds.list_of(
         ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
     )
-    gate: bool = kinds.flag(False)
     api_keys: bool = kinds.flag(False)
     sso: bool = kinds.flag(False)
     sso_public_domains: frozenset[str] = kinds.domains()

@@ -66,18 +66,9 @@ def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = find(client_id), read_query(Filters())
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
-    acts, notices, snippets = _ACTS, _MAKING | _ACTS, {}
     secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
         secret_acts.append("end-old-secret")
-    own_acts = ["change", *secret_acts]
-    if subject.row.gate_origin:
-        own_acts = []
-        if latchkey.settings.gate:
-            from auth.openid.pages import console_gates  # which is not imported where gates are off
-
-            own_acts, snippets = [*console_gates.ACTS], console_gates.snippets_of(subject.row.gate_origin)
-            acts, notices = acts | console_gates.ACTS, notices | console_gates.MAKING | console_gates.ACTS
     return console_page(
         "application.html",
         client=subject.row,
@@ -85,10 +76,9 @@ def show_application(client_id: str) -> Response:
         methods=METHODS,
         grant_types=GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
-        snippets=snippets,
-        acts=acts,
-        possible=[*own_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
-        notice=told(notices),
+        acts=_ACTS,
+        possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
+        notice=told(_MAKING | _ACTS),
         **page_of(rows, "granted_at"),
     )
 

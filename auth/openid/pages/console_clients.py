@@ -43,7 +43,6 @@ def find(client_id: str) -> Subject:
     methods = {name: title for name, title in METHODS.items() if (name == "none") == is_public}
     known = (
         {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
-        | {"gate_origin": None}
         | client
         | _CHOICES
     )

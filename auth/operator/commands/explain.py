@@ -85,8 +85,6 @@ class _Search:
         about = {"user": facts(self._settings, self._db, user), "can_sign_in": not obstacles}
         about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
         about |= {"claims": explained.claims, "claims_problem": explained.claims_problem}
-        closed = queries.list_gates_closed_to(self._db, user_id=user.id) if self._settings.gate else []
-        about |= {"closed_gates": [gate._asdict() for gate in closed]}
         return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
     def _story(self, user_id: str) -> dict[str, Any]:
@@ -127,11 +125,6 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
     if claims := found["claims_problem"] or found["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
-    for gate in found["closed_gates"]:
-        why = "is blocked" if gate["is_blocked"] else f"is for {' or '.join(gate['allowed_roles'])}"
-        yield printable(
-            f"{'turned away':<14}by the gate {quoted(gate['name'])} ({gate['gate_origin']}), which {why}"
-        )
     for count in found["limits"]:
         if count["text"] not in found["obstacles"]:
             yield f"{'limit':<14}{count['text']}"

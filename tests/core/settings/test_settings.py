@@ -404,6 +404,16 @@ class TestUnknownNames:
     def test_warning_suggests_no_setting_when_none_is_similar(self, load, name):
         assert load(**{name: "1"}).warnings == (f"{name} is not a setting. Correct its name, or remove it.",)
 
+    @cases("value", ["true", "1", "YES", "on"])
+    def test_gates_that_are_on_get_a_warning_that_names_the_guide(self, load, value):
+        (warning,) = load(AUTH_GATE=value).warnings
+        said = "AUTH_GATE is not a setting. Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says."
+        assert warning == said
+
+    @cases("value", ["false", "0", "No", "off"])
+    def test_gates_that_were_off_need_no_warning(self, load, value):
+        assert load(AUTH_GATE=value).warnings == ()
+
     def test_warning_about_a_name_in_the_dotenv_file_follows_the_errors(self, load, tmp_path):
         (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
         error = error_of(load, PORT="x", AUTH_WORKERS="x")

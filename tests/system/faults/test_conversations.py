@@ -106,7 +106,7 @@ def served(serve, conversation, providers) -> Iterator[Any]:
     settings |= {"DATABASE_URL": conversation.url, "AUTH_WORKERS": "1", "AUTH_ANONYMOUS_ENABLED": "true"}
     settings |= {"AUTH_DEV_INBOX": "true", "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true"}
     settings |= {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_API_KEYS": "true"}
-    settings |= {"AUTH_SSO": "true", "AUTH_GATE": "true"}
+    settings |= {"AUTH_SSO": "true"}
     with serve(PATIENT_GUNICORN, **limits, **settings) as (_, client):
         yield client
 

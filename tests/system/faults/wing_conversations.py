@@ -1,20 +1,10 @@
-"""Requests about customers' providers and at gates, with the state that they need."""
+"""Requests about customers' providers, with the state that they need."""
 
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
-from auth.core.tokens import one_time
-from tests.support.openid import Client, granted_code, make_client
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.conversations import Ask, Prepare, Stage
-
-# The verifier of a flow at a gate, which its cookie has.
-FLOW = one_time.new_token()
-HOST, ORIGIN = "docs.example.com", "https://docs.example.com"
-CALLBACK = f"{ORIGIN}/.latchkey/callback"
 
 
 def _new(stage: Stage) -> dict[str, Any]:
@@ -49,44 +39,7 @@ def _sso(stage: Stage) -> Ask:
     return partial(stage.client.post, "/sso", json=body)
 
 
-def _at_gate(stage: Stage, method: str, path: str, **cookies: str) -> Ask:
-    sent = "; ".join(f"__Host-latchkey-{name}={value}" for name, value in cookies.items())
-    headers = {"Host": HOST, "X-Forwarded-Host": HOST, "Cookie": sent}
-    headers |= {"Content-Type": "application/x-www-form-urlencoded"} if method == "POST" else {}
-    return partial(stage.client.open, path, method, headers=headers)
-
-
-def _start(stage: Stage) -> Ask:
-    gate = make_client(stage.rows, CALLBACK, scopes=["profile", "email", "groups", "roles"])
-    stage.rows.run(
-        "UPDATE oauth_clients SET gate_origin = %(origin)s WHERE id = %(id)s", origin=ORIGIN, id=gate.id
-    )
-    return _at_gate(stage, "GET", "/.latchkey/start?to=/", **{"gate-flow": FLOW})
-
-
-def _pass(stage: Stage) -> Ask:
-    begun = _start(stage)()
-    query = parse_qs(urlsplit(begun.headers["Location"]).query)
-    gate = Client(query["client_id"][0], None)
-    own = {"redirect_uri": CALLBACK, "code_challenge": create_s256_code_challenge(FLOW)}
-    code = granted_code(stage.rows, gate, stage.session(), "profile email", **own)
-    answer = {"code": code, "state": query["state"][0]}
-    return _at_gate(stage, "GET", f"/.latchkey/callback?{urlencode(answer)}", **{"gate-flow": FLOW})
-
-
-def _passed(method: str, path: str) -> Prepare:
-    def prepare(stage: Stage) -> Ask:
-        cookie = _pass(stage)().headers["Set-Cookie"].partition("gate=")[2].partition(";")[0]
-        return _at_gate(stage, method, path, gate=cookie)
-
-    return prepare
-
-
 REQUESTS: dict[str, Prepare] = {
-    "start_gate": _start,
-    "pass_gate": _pass,
-    "ask_gate": _passed("GET", "/gate"),
-    "leave_gate": _passed("POST", "/.latchkey/sign-out"),
     "sso": _sso,
     "list_providers": _provider("GET"),
     "create_provider": _create,

@@ -9,8 +9,8 @@ import pytest
 
 from auth.core.tokens import api_keys
 from auth.web.context import EXTENSION
-from sql import load_statements, schema
-from tests.sql.test_schema import ALICE, ROWS_OF_0_2_0, TOKEN_OF_0_2_0, execute
+from sql import load_statements, queries, schema
+from tests.sql.test_schema import ALICE, ROWS_OF_0_2_0, SESSION, TOKEN_OF_0_2_0, execute
 from tests.support import catalog, oldest_release
 from tests.support.api_keys import use
 from tests.support.apps import new_app
@@ -195,3 +195,76 @@ class TestNodesOfTwoReleases:
         use(None)
         steps = schema.apply(url, use)
         assert tries == list(range(1, len(steps) + 2))
+
+
+GATE, WIKI = "3d6c9b0e-5a0f-4a53-9f0d-0f6a1c7c1a01", "3d6c9b0e-5a0f-4a53-9f0d-0f6a1c7c1a02"
+CLIENTS_OF_0_5_1 = f"""
+INSERT INTO oauth_clients (id, name, token_endpoint_auth_method, secret_hash, redirect_uris, grant_types, gate_origin)
+VALUES ('{GATE}', 'Docs', 'client_secret_basic', '', '{{https://docs.example.com/.latchkey/callback}}',
+        '{{authorization_code}}', 'https://docs.example.com'),
+       ('{WIKI}', 'Wiki', 'client_secret_basic', '', '{{https://wiki.example.com/callback}}',
+        '{{authorization_code}}', NULL);
+INSERT INTO oauth_grants (id, user_id, client_id, scopes)
+SELECT gen_random_uuid(), '{ALICE}', id, '{{profile}}' FROM oauth_clients;
+INSERT INTO sessions (user_id, method, grant_id, scopes, auth_time, opened_by)
+SELECT '{ALICE}', 'oauth_client', id, '{{profile}}', now(), '{SESSION}' FROM oauth_grants;
+INSERT INTO gate_sessions (token_hash, user_id, session_id, client_id)
+SELECT sha256('cookie'), s.user_id, s.id, g.client_id
+  FROM sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id WHERE g.client_id = '{GATE}';
+INSERT INTO oauth_requests (client_id, id_hash, browser_hash, redirect_uri, scopes, expires_at)
+SELECT id, sha256(id::text::bytea), '', redirect_uris[1], '{{}}', now() + interval '1 hour' FROM oauth_clients;
+"""
+
+
+class TestGatesOf0_5_1:
+    @pytest.fixture
+    def files(self, tmp_path):
+        return oldest_release.unpack(tmp_path / "0.5.1", "b0736173")
+
+    @pytest.fixture
+    def url(self, make_database, files):
+        url = make_database(oldest_release.script(files) + ROWS_OF_0_2_0 + CLIENTS_OF_0_5_1)
+        assert schema.apply(url)[0] == "0048_without_gates"
+        return url
+
+    def test_sessions_end_and_clients_are_blocked_but_not_those_of_other_applications(self, url):
+        assert execute(url, "SELECT name, is_blocked FROM oauth_clients ORDER BY name") == [
+            ("Docs", True),
+            ("Wiki", False),
+        ]
+        for table in ("oauth_grants", "oauth_requests"):
+            assert execute(url, f"SELECT client_id::text FROM {table}") == [(WIKI,)]
+        assert execute(url, "SELECT count(*) FROM gate_sessions") == [(0,)]
+        kept = "SELECT g.client_id::text FROM sessions AS s LEFT JOIN oauth_grants AS g ON g.id = s.grant_id ORDER BY 1"
+        assert execute(url, kept) == [(WIKI,), (None,), (None,)]
+
+    def test_every_statement_of_0_5_1_works_beside_this_release_and_lets_nobody_in(self, url, files):
+        statements = load_statements(files / "sql")
+        for statement in statements.values():
+            execute(url, statement.prepare(), {})
+
+        def run(name, **parameters):
+            statement = statements[name]
+            return execute(url, statement.direct, dict.fromkeys(statement.parameters) | parameters)
+
+        asked = {"token_hash": sha256(b"cookie").digest(), "gate_origin": "https://docs.example.com"}
+        assert (run("visit_gate", **asked), run("is_admitted_at_gate", **asked)) == ([], [])
+        assert [row[0] for row in run("select_gate", host="docs.example.com")] == [GATE]
+
+    def test_clients_are_shown_nowhere(self, url, environment):
+        app = new_app({**environment, "DATABASE_URL": url})
+        client, key = app.test_client(), {"Authorization": f"Bearer {environment['AUTH_SERVICE_ROLE_KEY']}"}
+        listed = client.get("/admin/oauth/clients", headers=key)
+        console = queries.search_clients(
+            app.extensions[EXTENSION].db, counted=9, searched=9, before_at=None, before_id=None, most=9
+        )
+        one = [client.get(f"/admin/oauth/clients/{id}", headers=key).status_code for id in (GATE, WIKI)]
+        unblocked = client.put(f"/admin/oauth/clients/{GATE}", json={"is_blocked": False}, headers=key)
+        app.extensions[EXTENSION].db.close()
+        names = [each["client_name"] for each in listed.json["clients"]]
+        assert (names, listed.headers["X-Total-Count"], one) == (["Wiki"], "1", [404, 200])
+        assert [row.details["name"] for row in console] == ["Wiki"]
+        assert (
+            unblocked.status_code,
+            execute(url, "SELECT count(*) FROM oauth_clients WHERE is_blocked"),
+        ) == (404, [(1,)])

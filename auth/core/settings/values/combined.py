@@ -82,11 +82,6 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
         found.append(
             "AUTH_CONSOLE: Must be false when AUTH_PAGES is false, because it needs the sign-in page."
         )
-    if values["gate"] and not (values["oauth_server"] and values["pages"]):
-        found.append(
-            "AUTH_GATE: Must be false when AUTH_OAUTH_SERVER or AUTH_PAGES is false, because a gate is an"
-            " application that users sign in to on the sign-in page."
-        )
     if values["signup_domains"] and values["anonymous_enabled"]:
         found.append("AUTH_ANONYMOUS_ENABLED: Must be false when AUTH_SIGNUP_DOMAINS is set.")
     if values["captcha"] not in ("off", "altcha") and not values["captcha_secret"]:

@@ -14,8 +14,11 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
+# What 0.5.1 took for false.
+_WITHOUT_GATES = re.compile("AUTH_GATE=(f|false|n|no|off|0)", re.IGNORECASE)
 # Settings that earlier releases had.
 _REPLACED = {
+    "AUTH_GATE": "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says.",
     "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "Remove it: the limit is a tenth of AUTH_RATE_LIMIT_SMS_TOTAL.",
     "AUTH_SMS_WEBHOOK_URL": "Set AUTH_HOOK_SEND_SMS instead.",
     "AUTH_SMS_WEBHOOK_SECRET": "Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
@@ -65,7 +68,8 @@ def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tupl
     for name in sorted(set(environment) - set(known.values())):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
-        if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
+        line = f"{name}={environment[name]}"
+        if not (_INJECTED_BY_PLATFORMS.fullmatch(line) or _WITHOUT_GATES.fullmatch(line)):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
             hint = f"Did you mean {known[nearest[0]]}?" if nearest else "Correct its name, or remove it."
             lines.append(f"{name} is not a setting. {_REPLACED.get(name, hint)}")

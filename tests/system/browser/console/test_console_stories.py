@@ -36,7 +36,7 @@ CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
 
 
 # Wings with pages of the console.
-WINGS = {"AUTH_SSO": "true", "AUTH_GATE": "true"}
+WINGS = {"AUTH_SSO": "true"}
 
 
 @pytest.fixture(scope="module")

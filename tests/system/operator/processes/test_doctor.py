@@ -64,7 +64,6 @@ INAPPLICABLE = {
     "certificate",
     "clock",
     "discovery",
-    "gates",
     "hooks",
     "mail-server",
     "message-totals",

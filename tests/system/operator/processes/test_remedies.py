@@ -57,7 +57,6 @@ ELSEWHERE = {
     "Free space on the disk of Postgres' data directory. Nothing needs a restart.": "tests/system/faults/test_doctor.py",
     "Find the error of the file system of {} (dmesg), then mount it for writing.": "tests/system/faults/test_doctor.py",
     "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.": "tests/system/faults/test_doctor.py",
-    "Compare the proxy with what latchkey gates create prints: docs/gate.md": "tests/system/browser/deploy/test_gate_proxies.py",
     "Mend what else fails here, then run: systemctl start latchkey": "tests/system/operator/processes/test_doctor_without_service.py",
     "Start the service, which does not run with this state directory: systemctl start latchkey": "tests/system/operator/processes/test_doctor_without_service.py",
     "Mend that, then start the service. For the whole log, run: journalctl -u latchkey": "tests/system/operator/processes/test_doctor_without_service.py",
