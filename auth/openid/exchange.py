@@ -139,8 +139,8 @@ def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token
     named = {**claims.of_user(row, scopes), **claims.of_authentication(row), "aud": row.client_id}
     named |= {"sid": sid_of(row.session_id), "at_hash": claims.hash_of(access_token)}
     named |= {"nonce": nonce} if nonce is not None else {}
-    algorithm = row.id_token_signed_response_alg
-    return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, algorithm=algorithm)
+    own = {"algorithm": row.id_token_signed_response_alg, "lifetime": row.token_lifetime}
+    return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, **own)
 
 
 def _check_resource(request: Any, body: dict[str, Any]) -> None:

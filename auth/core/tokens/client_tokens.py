@@ -68,9 +68,14 @@ class ClientTokens:
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
 
-    def id_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
-        """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
-        times = {"iat": issued_at, "exp": issued_at + promises.ID_TOKEN_LIFETIME}
+    def id_token(
+        self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str, lifetime: int | None = None
+    ) -> str:
+        """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes. A `lifetime` of
+        the client's tokens can only shorten it.
+        """
+        longest = promises.ID_TOKEN_LIFETIME
+        times = {"iat": issued_at, "exp": issued_at + min(lifetime or longest, longest)}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
     def logout_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:

@@ -85,7 +85,8 @@ _options: list[_Option] = [
         "token_lifetime",
         metavar="SECONDS",
         type=NumberRange(0, 86_400),
-        help="Make its access tokens valid for SECONDS, 30 or more. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
+        help="Make its access tokens valid for SECONDS, 30 or more, and its ID tokens for no longer."
+        " 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
     ),
     click.option("--website", "client_uri", metavar="URL", help="Name its website."),
     click.option("--logo", "logo_uri", metavar="URL", help="Name its logo."),
@@ -133,7 +134,8 @@ def create(
         if not redirect_uris or not all(uri.endswith(application.callback) for uri in redirect_uris):
             raise click.UsageError(f"The REDIRECT_URI of {product} must end with {application.callback}.")
         public = public or application.is_public
-        members = {"require_pkce": application.sends_challenge} | members
+        own = {"token_lifetime": application.token_lifetime}
+        members = {"require_pkce": application.sends_challenge, **own, **members}
     if device:
         with_browser = ["authorization_code"] if redirect_uris else []
         members = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | members

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import NamedTuple
 
+from auth.core import promises
 from auth.core.settings import Settings
 
 
@@ -16,6 +17,7 @@ class Application(NamedTuple):
     settings: str
     sends_challenge: bool = True
     is_public: bool = False
+    token_lifetime: int | None = None
 
 
 APPLICATIONS = {
@@ -164,7 +166,7 @@ occ user_oidc:provider latchkey --clientid=$client_id --clientsecret=$client_sec
     "oauth2-proxy": Application(
         "/oauth2/callback",
         """\
-# With OAUTH2_PROXY_COOKIE_SECRET and OAUTH2_PROXY_UPSTREAMS of your own
+# With OAUTH2_PROXY_COOKIE_SECRET and OAUTH2_PROXY_UPSTREAMS of your own, other ones for each tool
 OAUTH2_PROXY_PROVIDER=oidc
 OAUTH2_PROXY_OIDC_ISSUER_URL=$issuer
 OAUTH2_PROXY_CLIENT_ID=$client_id
@@ -173,8 +175,10 @@ OAUTH2_PROXY_REDIRECT_URL=$redirect_uri
 OAUTH2_PROXY_CODE_CHALLENGE_METHOD=S256
 OAUTH2_PROXY_SCOPE='openid email profile groups'
 OAUTH2_PROXY_EMAIL_DOMAINS='*'
-OAUTH2_PROXY_COOKIE_REFRESH=15m
+OAUTH2_PROXY_COOKIE_REFRESH=1m
 """,
+        # Until then it lets in a user whose access has ended here.
+        token_lifetime=2 * promises.MINUTE,
     ),
     "open-webui": Application(
         "/oauth/oidc/callback",
