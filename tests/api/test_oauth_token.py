@@ -122,6 +122,17 @@ class TestTokens:
         assert (tokens["expires_in"], claims["exp"] - claims["iat"]) == (60, 60)
         assert "refresh_token" not in tokens
 
+    @cases(("lifetime", "seconds"), [(120, 120), (7200, 3600), (None, 3600)])
+    def test_id_token_lives_no_longer_than_the_tokens_of_its_client_or_an_hour(
+        self, client, database, alice, lifetime, seconds
+    ):
+        app_client = make_client(database, token_lifetime=lifetime)
+        tokens = tokens_of(client, database, app_client, alice)
+        refreshed = app_client.refresh(client, tokens["refresh_token"]).json
+        for answer in (tokens, refreshed):
+            claims = claims_of(answer["id_token"])
+            assert claims["exp"] - claims["iat"] == seconds
+
     def test_eleventh_session_of_a_grant_ends_its_oldest(self, client, database, app_client, alice, bob):
         other = tokens_of(client, database, make_client(database), alice)
         of_bob = tokens_of(client, database, app_client, bob)

@@ -109,6 +109,20 @@ class TestCreating:
         public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
         assert ("client_secret" in public, public["client_type"]) == (False, "public")
 
+    def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_told_otherwise(self, run, database):
+        lifetimes = []
+        for options in ([], ["--lifetime", "300"]):
+            run(
+                "create",
+                "wiki",
+                "https://wiki.example.com/oauth2/callback",
+                "--for",
+                "oauth2-proxy",
+                *options,
+            )
+            lifetimes.append(database.value("DELETE FROM oauth_clients RETURNING token_lifetime"))
+        assert lifetimes == [120, 300]
+
     def test_settings_of_grafana_are_lines_for_its_environment(self, run):
         lines = run("create", "grafana", GRAFANA, "--for", "grafana").splitlines()
         settings = dict(shlex.split(line)[0].split("=", 1) for line in lines)

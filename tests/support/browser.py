@@ -277,6 +277,11 @@ class Browser:
         """Return the names of the cookies that a URL gets."""
         return {each["name"] for each in self._call("Network.getCookies", urls=[url])["cookies"]}
 
+    def cookie_header(self, url: str) -> str:
+        """Return what the browser would send to a URL as `Cookie`."""
+        cookies = self._call("Network.getCookies", urls=[url])["cookies"]
+        return "; ".join(f"{each['name']}={each['value']}" for each in cookies)
+
     def _attach(self, target: str) -> None:
         answer = self._call("Target.attachToTarget", targetId=target, flatten=True)
         self._target, self._session = target, answer["sessionId"]

@@ -47,7 +47,8 @@ class ToolProxy:
 
     program: str
     package: str | None
-    host = "docs.example.com"
+    kind: str
+    """The language of its blocks in documents."""
 
     def __init__(self, directory: Path, text: str, host: str, replaced: Mapping[str, str]) -> None:
         self.port, self.log, self.directory = free_port(), directory / "proxy.log", directory

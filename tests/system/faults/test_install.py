@@ -302,6 +302,31 @@ def test_failed_migration_leaves_the_release_before_running(machine, wheels):
     assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
 
 
+@pytest.mark.parametrize("value", ["true", "1"])
+def test_release_is_not_installed_over_gates_unless_told_to(machine, wheels, url, value):
+    machine.environment["AUTH_GATE"] = value
+    status, output = machine.install(wheels["migrating"])
+    said = f"deploy/install: AUTH_GATE is on, and {NEXT} has no gates: their tools let nobody in until oauth2-proxy is in"
+    assert (status, output.splitlines()[-1].startswith(said)) == (1, True), output
+    assert (
+        f"{__version__} is still current. To go on: deploy/install --without-gates {wheels['migrating']}"
+        in output
+    )
+    assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('next_things')")
+        assert cursor.fetchone() == (None,)
+    install = str(CHECKOUT / "deploy" / "install")
+    status, output = machine.run([install, "--without-gates", str(wheels["migrating"])])
+    assert (status, machine.release()) == (0, NEXT), output
+
+
+def test_gates_that_were_off_do_not_stop_an_installation(machine, wheels):
+    machine.environment["AUTH_GATE"] = "false"
+    status, output = machine.install(wheels["next"])
+    assert (status, machine.release()) == (0, NEXT), output
+
+
 def test_release_with_a_migration_is_not_left(machine, wheels, url):
     status, output = machine.install(wheels["migrating"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs.")

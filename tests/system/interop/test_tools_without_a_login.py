@@ -1,0 +1,227 @@
+"""Prometheus behind nginx, Caddy and Traefik with oauth2-proxy, as docs/openid.md says, with a tool that records."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.commands import run_command
+from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
+from tests.support.relying_parties import allow, running, sign_in
+from tests.support.tool_proxies import PROXIES, Tool, ToolProxy
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+HERE = Path(__file__).parent / "oauth2_proxy"
+LIFETIME = 8  # seconds
+HOST = "prometheus.example.com"
+SECTION = (
+    (CHECKOUT / "docs" / "openid.md")
+    .read_text()
+    .partition("## Tools without a login\n")[2]
+    .partition("\n## ")[0]
+)
+BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL))
+# Some tools take `_` for `-`. Names have `__` for `-` here.
+FORGED = {
+    f"X{first}Forwarded{second}{name}": "admin"
+    for first, second in product(("__", "_"), repeat=2)
+    for name in ("User", "Email", "Groups")
+}
+USER = ("x-forwarded-user", "x-forwarded-email", "x-forwarded-groups")
+
+
+@pytest.fixture(scope="module")
+def gunicorn() -> list[str]:
+    return PATIENT_GUNICORN
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return {"AUTH_RATE_LIMITS_ENABLED": "true"}
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[Tool]:
+    with Tool() as tool:
+        yield tool
+
+
+class Place(NamedTuple):
+    """A tool behind oauth2-proxy behind a proxy. `url` is that of the proxy."""
+
+    proxy: ToolProxy
+    tool: Tool
+    url: str
+    log: Path
+
+
+@pytest.fixture(params=PROXIES)
+def place(request, site, here, make_app, database, tool, tmp_path) -> Iterator[Place]:
+    if not shutil.which("go"):
+        pytest.skip("NOT TESTED: oauth2-proxy, which needs go")
+    build = ["go", "build", "-o", "target/oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"]
+    subprocess.run(build, cwd=HERE, check=True)
+    port, text = free_port(), BLOCKS[PROXIES[request.param].kind]
+    replaced = {HOST: "localhost", "127.0.0.1:4180": f"127.0.0.1:{port}"}
+    proxy = PROXIES[request.param](tmp_path, text, "localhost", replaced)
+    url = f"http://{proxy.netloc}"
+    command = ["create", "prometheus", f"{url}/oauth2/callback", "--role", "staff", "--for", "oauth2-proxy"]
+    made = run_command(make_app(AUTH_BASE_URL=here), "clients", *command)
+    assert made.exit_code == 0, made.output
+    own = BLOCKS["sh"].partition("END\n")[2].partition("END\n")[0]
+    own = own.replace("$(openssl rand -hex 16)", "0123456789abcdef" * 2).replace(
+        "127.0.0.1:9090", tool.address
+    )
+    lines = made.output + own.replace("127.0.0.1:4180", f"127.0.0.1:{port}")
+    assert "OAUTH2_PROXY_COOKIE_REFRESH=1m\n" in lines
+    # Without TLS, and with tokens that expire within a test.
+    database.run("UPDATE oauth_clients SET token_lifetime = %(seconds)s", seconds=LIFETIME)
+    lines += "OAUTH2_PROXY_COOKIE_SECURE=false\nOAUTH2_PROXY_COOKIE_REFRESH=1s\nOAUTH2_PROXY_SKIP_PROVIDER_BUTTON=true\n"
+    lines += f"OAUTH2_PROXY_WHITELIST_DOMAINS={urlsplit(here).netloc}\n"
+    pairs = [shlex.split(line)[0] for line in lines.splitlines() if line and not line.startswith("#")]
+    environment = dict(pair.split("=", 1) for pair in pairs) | {"PATH": os.environ["PATH"]}
+    tool.requests.clear()
+    log = tmp_path / "oauth2-proxy.log"
+    with running(["target/oauth2-proxy"], f"http://127.0.0.1:{port}", log, HERE, **environment), proxy:
+        yield Place(proxy, tool, url, log)
+
+
+@pytest.fixture
+def put(site, service_role, alice):
+    """Return a function that sets what administrators write about Alice."""
+
+    def put(**changes):
+        answer = site.put(f"/admin/users/{alice.id}", json=changes, headers=service_role)
+        assert answer.status_code == 200, answer.text
+
+    return put
+
+
+@pytest.fixture
+def staff(put) -> None:
+    put(app_metadata={"roles": ["staff"], "groups": ["editors", "ops"]})
+
+
+@pytest.fixture
+def signed_in(page, place, alice, staff) -> str:
+    """The cookies of a browser that is signed in at the tool."""
+    enter(page, place, alice)
+    page.wait_for("The tool")
+    place.tool.requests.clear()
+    return page.cookie_header(place.url)
+
+
+def enter(page: Browser, place: Place, person) -> None:
+    page.open(f"{place.url}/graph?g0.expr=up")
+    sign_in(page, person)
+    allow(page, "prometheus")
+
+
+def is_out(page: Browser, place: Place) -> bool:
+    """Whether the tool does not show anything to the browser."""
+    page.open(f"{place.url}/")
+    return "The tool" not in page.text
+
+
+def test_only_the_user_reaches_the_tool_whatever_a_request_claims(page, place, alice, signed_in):
+    raw = {
+        "tunnel": f"GET /x HTTP/1.1\r\nHost: {place.proxy.netloc}\r\nConnection: Upgrade\r\nUpgrade: h2c",
+        "other host": f"GET {place.url}/x HTTP/1.1\r\nHost: grafana.example.com",
+        "other server": f"GET http://grafana.example.com/x HTTP/1.1\r\nHost: {place.proxy.netloc}",
+        "connection": f"GET /x HTTP/1.1\r\nHost: {place.proxy.netloc}\r\nConnection: X-Forwarded-User, Cookie",
+    }
+    forged = {
+        "X__Forwarded__Uri": "/oauth2/auth",
+        "X__Forwarded__Host": "x",
+        "X__Auth__Request__Redirect": "/x",
+    }
+    # Strangers.
+    assert place.proxy.ask("/x", **FORGED, **forged).status_code in (302, 403)
+    assert place.proxy.ask("/x", "POST", **FORGED).status_code in (302, 403)
+    for name, head in raw.items():
+        # Caddy answers for a host that it does not have, by an empty page.
+        assert place.proxy.ask_raw(f"{head}\r\nX-Forwarded-User: admin").split()[1] != "101", name
+    assert place.tool.requests == []
+    # The user, who says more.
+    assert place.proxy.ask("/x", Cookie=signed_in, **FORGED, **forged).status_code == 200
+    for name in ("tunnel", "other host", "connection"):
+        status = place.proxy.ask_raw(
+            f"{raw[name]}\r\nCookie: {signed_in}\r\nX-Forwarded-User: admin"
+        ).split()[1]
+        assert status != "101", name
+    assert place.tool.requests
+    for path, headers in place.tool.requests:
+        assert path == "/x"
+        assert tuple(headers.get(name) for name in USER) == (alice.id, alice.email, "editors,ops")
+        assert {"admin"}.isdisjoint(headers.values())
+        assert "upgrade" not in headers
+
+
+def test_user_without_the_role_and_one_without_a_proved_email_are_refused(page, place, alice, put, database):
+    page.open(f"{place.url}/")
+    sign_in(page, alice)
+    page.wait_for("prometheus")
+    assert is_out(page, place)
+    put(app_metadata={"roles": ["staff"]})
+    database.run("UPDATE users SET email_proved = false")
+    page.open(f"{place.url}/")
+    page.wait(lambda: page.url.partition("?")[0].endswith("/oauth/consent") and "prometheus" in page.text)
+    page.click("Allow")
+    page.wait(lambda: page.url.startswith(place.url))
+    assert "The tool" not in page.text
+    assert "isn't verified" in place.log.read_text()
+    assert place.tool.requests == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"ban_duration": "1h"}, {"app_metadata": {"roles": []}}], ids=["ban", "lost role"]
+)
+def test_lost_access_counts_when_the_id_token_expires(page, place, put, signed_in, change):
+    assert place.proxy.ask("/x", Cookie=signed_in).status_code == 200
+    put(**change)
+    page.wait(lambda: is_out(page, place))
+    page.wait(lambda: place.proxy.ask("/x", Cookie=signed_in).status_code != 200)
+
+
+def test_groups_of_now_reach_the_tool_and_150_of_them_fit(page, place, put, signed_in):
+    groups = [f"a-group-with-a-long-name-{n}" for n in range(150)]
+    put(app_metadata={"roles": ["staff"], "groups": groups})
+
+    def has_all() -> bool:
+        page.open(f"{place.url}/x")
+        assert "The tool" in page.text
+        return place.tool.requests[-1][1]["x-forwarded-groups"].split(",") == groups
+
+    page.wait(has_all)
+    large = f"{page.cookie_header(place.url)}; tracking={'a' * 4000}"
+    assert place.proxy.ask("/x", Cookie=large).status_code == 200
+
+
+def test_page_with_40_assets_at_once_after_the_token_expired_gets_them_all(place, signed_in):
+    expired_at = time.monotonic() + LIFETIME + 1
+    wait_until(lambda: time.monotonic() > expired_at)
+    with ThreadPoolExecutor(40) as threads:
+        answers = list(
+            threads.map(lambda n: place.proxy.ask(f"/asset/{n}", Cookie=signed_in).status_code, range(40))
+        )
+    assert answers == [200] * 40
+
+
+def test_sign_out_ends_the_session_at_the_tool_and_here(page, place, here, signed_in):
+    page.open(f"{place.url}/oauth2/sign_out?rd={quote(f'{here}/oauth/logout', safe='')}")
+    page.click("Sign out")
+    page.wait_for("signed out")
+    page.open(f"{place.url}/")
+    page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))
+    assert place.tool.requests == []
