@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from dotenv import dotenv_values
 
-from auth.core import addresses, logs, settings
+from auth.core import addresses, logs, settings, typed
 from auth.core.keys import fingerprints
 from auth.core.settings import running, state
 from auth.core.settings.kept_secrets import Missing
@@ -188,9 +188,9 @@ def printable(text: str) -> str:
 
 def address_of(text: str) -> dict[str, str | None] | None:
     if addresses.is_email(text):
-        return {"email": addresses.canonical_email(text), "phone": None}
+        return {"email": addresses.canonical_typed_email(text), "phone": None}
     # Digits with hyphens may be a request id.
-    return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
+    return {"email": None, "phone": addresses.canonical_typed_phone(text)} if text.startswith("+") else None
 
 
 def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | None":
@@ -206,7 +206,7 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
 
 def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
     """Return the row of a user who must exist."""
-    user = known_user(latchkey, subject.strip())
+    user = known_user(latchkey, typed.trimmed(subject))
     if user is None:
         raise Unusable(f"No user has the address or ID {subject}. Find the user by: latchkey users find TEXT")
     return user

@@ -36,7 +36,10 @@ _NewUserForm = Input.of(
     **{name: fields.Text(load_default="") for name in ("name", "email", "phone", "password")},
     is_confirmed=fields.Text(load_default=""),
 )
-_AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(load_default=""))
+_AddressForm = Input.of(email=fields.TypedText(load_default=""), phone=fields.TypedText(load_default=""))
+_TypedUser = schemas.AnyUser.of(
+    email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True)
+)
 
 
 def _session(user_id: str, session_id: str) -> Subject:
@@ -120,7 +123,7 @@ def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
         for kind, address in sent.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(schemas.AnyUserChange(only=("email", "phone")), changed)
+    return check(_TypedUser(only=("email", "phone")), changed)
 
 
 def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
@@ -145,7 +148,7 @@ def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
     if "phone" not in sent:
         # One address is needed: the schema says so.
         sent["email"] = form["email"]
-    body = check(schemas.AnyUser(only=("email", "phone", "password")), sent)
+    body = check(_TypedUser(only=("email", "phone", "password")), sent)
     name = form["name"].strip()
     body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}

@@ -114,7 +114,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
     this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
     """
-    text, filters = query.get("q", "").strip(), _filters(query)
+    text, filters = query.get("q", ""), _filters(query)
     readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
@@ -151,7 +151,7 @@ def matching(query: dict[str, Any]) -> Filters:
 
 
 def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
-    readings = searches.readings(query.get("q", "").strip())
+    readings = searches.readings(query.get("q", ""))
     return {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
 
 

@@ -30,7 +30,7 @@ _COUNTED = 1000
 # A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
 _BOXES = {event.replace(".", "_"): event for event in EVENTS}
 _WebhookForm = Input.of(
-    **{name: fields.Text(load_default="") for name in ("url", "description")},
+    **{name: fields.TypedText(load_default="") for name in ("url", "description")},
     **{box: fields.Choice("yes") for box in _BOXES},
 )
 
@@ -117,8 +117,8 @@ def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDeliver
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:
     events = [event for box, event in _BOXES.items() if box in form]
-    url = {"url": form["url"].strip()} if form["url"].strip() else {}
-    return {"events": events, "description": form["description"].strip() or None, **url}
+    url = {"url": form["url"]} if form["url"] else {}
+    return {"events": events, "description": form["description"] or None, **url}
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:

@@ -4,7 +4,11 @@ import re
 import unicodedata
 
 import email_validator
+import phonenumbers
 from email_validator import EmailNotValidError, validate_email
+from phonenumbers import PhoneNumber, PhoneNumberFormat
+
+from auth.core import typed
 
 # Developers test with `.test` and `.local`.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
@@ -62,11 +66,28 @@ def canonical_domain(domain: str) -> str:
 
 
 def canonical_phone(number: str) -> str:
-    """Return a phone number in E.164. Raises `InvalidAddress`."""
-    digits = _PHONE_SEPARATORS.sub("", number)
+    """Return a phone number in E.164. Raises `InvalidAddress`, also for a length that its country lacks."""
+    digits = joined(number)
     if not _PHONE.fullmatch(digits):
         raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567", "phone")
-    return digits
+    try:
+        parsed = phonenumbers.parse(digits)
+    except phonenumbers.NumberParseException:
+        raise InvalidAddress("must be a phone number with the code of a country", "phone") from None
+    if not phonenumbers.is_possible_number(parsed):
+        raise InvalidAddress("must be a phone number as long as those of its country", "phone")
+    return _without_trunk_zero(digits, parsed)
+
+
+def _without_trunk_zero(digits: str, parsed: PhoneNumber) -> str:
+    """Return `+447418…` for `+44 (0)7418 …`: that zero is dialled inside the country. Italy keeps it."""
+    country, known = f"+{parsed.country_code}", phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
+    return known if digits == f"{country}0{known.removeprefix(country)}" else digits
+
+
+def joined(number: str) -> str:
+    """Return a phone number without what separates its groups."""
+    return _PHONE_SEPARATORS.sub("", number)
 
 
 def spaced_phone(number: str) -> str:
@@ -77,6 +98,19 @@ def spaced_phone(number: str) -> str:
     return " ".join([country[0], *re.findall(r"[0-9]{3}(?=[0-9]{2})|[0-9]+", number[country.end() :])])
 
 
-def looks_like_phone(typed: str) -> bool:
+def canonical_typed(text: str) -> str:
+    """Return what `canonical` does for an email or a phone number that somebody typed."""
+    return canonical_typed_email(text) if is_email(text) else canonical_typed_phone(text)
+
+
+def canonical_typed_email(text: str) -> str:
+    return canonical_email(typed.trimmed(text))
+
+
+def canonical_typed_phone(text: str) -> str:
+    return canonical_phone(typed.number(text))
+
+
+def looks_like_phone(text: str) -> bool:
     """Whether the user meant a phone number, perhaps a malformed one, in a field that also takes emails."""
-    return _LIKE_PHONE.fullmatch(typed) is not None
+    return _LIKE_PHONE.fullmatch(typed.number(text)) is not None

@@ -4,7 +4,7 @@ from typing import Any
 import click
 
 from auth.cli.commands import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
-from auth.core.addresses import canonical_email
+from auth.core.addresses import canonical_typed_email
 from auth.sso import administering
 from auth.sso.finding import IDENTIFIER
 from auth.sso.routes import NewProvider, ProviderChange
@@ -153,7 +153,7 @@ def adopt(provider: str, address: str) -> None:
     \b
     Example: latchkey providers adopt acme alice@acme.example
     """
-    email = canonical_email(address)
+    email = canonical_typed_email(address)
     with acting():
         administering.adopt(provider, email)
     click.echo(f"{email} can sign in with {provider}.")

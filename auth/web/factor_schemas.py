@@ -30,7 +30,7 @@ FactorChallenge = Input.of(webauthn=Nested(Site))
 
 class FactorVerification(Input):
     challenge_id = fields.Uuid(required=True)
-    code = fields.ShortText()
+    code = fields.ShortCode()
     webauthn = Nested(SecurityKeyResponse)
 
     @validates_schema

@@ -12,7 +12,7 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
-from auth.core import addresses
+from auth.core import addresses, typed
 from auth.core.passwords import hashing
 from auth.web import g, json_bodies
 from auth.web.context import latchkey
@@ -120,9 +120,13 @@ def _entry_of_timeline(value: Any) -> dict[str, Any]:
     return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
 
 
+def _code(value: Any, most: int = MAX_TEXT) -> str:
+    return typed.code(_text(value, most))
+
+
 def _typed_code(value: Any) -> str:
     """Return the digits of a code as people type it: `123 456`."""
-    digits = re.sub(r"[\s-]", "", _text(value))
+    digits = _code(value)
     if not re.fullmatch("[0-9]{6}", digits):
         raise ValidationError("must be six digits")
     return digits
@@ -213,7 +217,13 @@ NotTrue = _checked(lambda value: value is False, "must be false")
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
+TypedText = _field(lambda value: typed.trimmed(_text(value)))
+TypedEmail = _address(addresses.canonical_typed_email)
+TypedPhone = _address(addresses.canonical_typed_phone)
 TypedCode = _field(_typed_code)
+# Without what stands between its letters and digits: people type codes for programs too.
+Code = _field(_code)
+ShortCode = _field(functools.partial(_code, most=256))
 JsonText = _field(_json_text)
 # 8 KiB, indented.
 MetadataText = _field(functools.partial(_json_text, most=64 * 1024))

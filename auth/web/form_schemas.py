@@ -13,6 +13,9 @@ from auth.web.schemas import Addressed, Challenged, Decision, Input, VerifyQuery
 class AddressForm(Addressed):
     """One field, `email`, which takes a phone number too where phones can sign in."""
 
+    email = fields.TypedEmail()
+    phone = fields.TypedPhone()
+
     @pre_load
     def find_phone(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
         settings, typed = latchkey.settings, data.get("email", "")
@@ -23,16 +26,16 @@ class AddressForm(Addressed):
 
 Arrival = Challenged.of(next=fields.Text(), then=fields.Text())
 SignInForm = AddressForm.of(password=fields.Password(required=True))
-CarriedForm = Input.of(email=fields.Text(load_default=""))
+CarriedForm = Input.of(email=fields.TypedText(load_default=""))
 
 
 PageForm = Input.of(page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True))
-EmailForm = Input.of(email=fields.Email(required=True))
+EmailForm = Input.of(email=fields.TypedEmail(required=True))
 InvitationForm = EmailForm.of(groups=fields.Groups(load_default=list))
 PasswordForm = Input.of(password=fields.Password(required=True))
-CommonForm = PasswordForm.of(email=fields.Text())
+CommonForm = PasswordForm.of(email=fields.TypedText())
 NameForm = Input.of(name=fields.Name(required=True))
-PhoneForm = Input.of(phone=fields.Phone(required=True))
+PhoneForm = Input.of(phone=fields.TypedPhone(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
     kind=fields.Choice(
@@ -60,7 +63,7 @@ LogoutQuery = Input.of(
 )
 LinkingForm = Input.of(flow=fields.Text(required=True))
 VerifyForm = VerifyQuery.of(
-    action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
+    action=fields.Text(), factor_code=fields.Code(), challenge_id=fields.Text(), credential=fields.LongText()
 )
 UserCodeForm = Input.of(user_code=fields.Text(required=True))
 DeviceForm = Decision.of(request=fields.Text(required=True))

@@ -113,7 +113,7 @@ class IdTokenGrant(Input):
 
 
 LinkingQuery = Input.of(
-    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Text()
+    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Code()
 )
 CallbackQuery = Input.of(
     state=fields.Text(),
@@ -127,8 +127,8 @@ CallbackQuery = Input.of(
 
 class Reauthentication(Input):
     current_password = fields.Password()
-    nonce = fields.Text()
-    factor_code = fields.Text()
+    nonce = fields.Code()
+    factor_code = fields.Code()
 
 
 class UserChange(Reauthentication, Challenged):
@@ -149,7 +149,7 @@ class VerifyQuery(Input):
 class Verification(Input):
     # The link of a notice works only on its page.
     type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
-    token = fields.Text()
+    token = fields.Code()
     token_hash = fields.Text()
     email = fields.Email()
     phone = fields.Phone()

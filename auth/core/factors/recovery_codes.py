@@ -3,7 +3,7 @@
 import re
 import secrets
 
-from auth.core import promises
+from auth.core import promises, typed
 
 # Crockford's base 32 has no letters that look like digits.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -20,5 +20,5 @@ def grouped(code: str) -> str:
 
 
 def canonical(code: str) -> str:
-    """Return the form of a code that its MAC is computed from. Ignores case, spaces and hyphens."""
-    return re.sub(r"[\s-]", "", code).lower().translate(_LOOKALIKES)
+    """Return the form of a code that its MAC is computed from. Ignores case, and what groups it."""
+    return typed.code(code).lower().translate(_LOOKALIKES)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from auth.core import addresses
+from auth.core import addresses, typed
 from auth.web import counts, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -60,12 +60,12 @@ def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
 
 def emails_in(text: str) -> list[str]:
     """Return the addresses in a text, in canonical form. Raises `ApiError`."""
-    found = re.findall(r"[^\s,;]+", text) or [""]
+    found = list(filter(typed.trimmed, re.split(r"[\s,;]+", text))) or [""]
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
     if wrong := [each for each in found if EmailForm().validate({"email": each})]:
         raise ApiError("validation_failed", f"emails: must be email addresses, not {', '.join(wrong[:3])}")
-    return [*dict.fromkeys(map(addresses.canonical, found))]
+    return [*dict.fromkeys(map(addresses.canonical_typed_email, found))]
 
 
 def _lines(rows: list[Any]) -> str:

@@ -99,7 +99,7 @@ def proves_owner(tx: Transaction, asked: "list[queries.ListAskedFactors]", code:
     Raises `ApiError`.
     """
     user_id = asked[0].user_id
-    if len(code.replace(" ", "")) != _TOTP_LENGTH:
+    if len(code) != _TOTP_LENGTH:
         code_mac = check_recovery_code(tx, user_id, code, asked[0].added_before)
         queries.lock_user(tx, user_id=user_id)
         return spend_recovery_code(tx, user_id, code_mac) is not None
@@ -115,7 +115,7 @@ def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None
     except CannotOpen as error:
         log.error("totp_secret_not_opened", factor_id=factor_id, reason=str(error))
         return None
-    return totp.matching_step(secret, code.replace(" ", ""), moment)
+    return totp.matching_step(secret, code, moment)
 
 
 def _unused_step(factor: Any, code: str) -> int | None:

@@ -1,8 +1,8 @@
 """The code that a device shows and its user types (RFC 8628, section 6.1)."""
 
-import re
 import secrets
 
+from auth.core import typed
 from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
 from auth.web.context import latchkey
 
@@ -15,9 +15,9 @@ def shown(code: str) -> str:
     return f"{code[:4]}-{code[4:]}"
 
 
-def canonical(typed: str) -> str:
+def canonical(text: str) -> str:
     """Return a code without the separators and the case in which it was typed."""
-    return re.sub(r"[\W_]", "", typed).upper()
+    return typed.code(text).upper()
 
 
 def macs(code: str) -> list[bytes]:

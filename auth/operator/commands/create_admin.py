@@ -26,7 +26,7 @@ def command(email: str, as_json: bool) -> None:
     \b
     Example: latchkey create-admin carol@example.com
     """
-    email = addresses.canonical_email(email)
+    email = addresses.canonical_typed_email(email)
     with acting() as parts:
         password_hash = _hash(parts, email) if administrators.needs_password(email) else None
         user = administrators.appoint(email, password_hash)

@@ -15,6 +15,7 @@ from auth.cli.commands import (
     printable,
     show,
 )
+from auth.core import typed
 from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
@@ -50,7 +51,7 @@ def command(subject: str, most: int, as_json: bool) -> None:
     \b
     Example: latchkey explain alice@example.com
     """
-    found = _Search(open_parts(), most).find(subject.strip())
+    found = _Search(open_parts(), most).find(typed.trimmed(subject))
     show(found, as_json, *_LINES[found["kind"]](found))
 
 

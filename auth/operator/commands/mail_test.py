@@ -31,7 +31,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     \b
     Example: latchkey mail-test ops@example.com
     """
-    address = addresses.canonical_email(address)
+    address = addresses.canonical_typed_email(address)
     # A failure is told with any settings: those of the service may have changed since its start.
     load = load_settings if unit else load_service_settings
     settings = load(missing_secrets="ignore")

@@ -80,7 +80,7 @@ def find(text: str, as_json: bool) -> None:
     """
     with acting():
         ids: list[str] | None = []
-        for filters in searches.readings(text.strip()).values():
+        for filters in searches.readings(text).values():
             if ids == [] and any(filters.values()):
                 ids = queries.few_users(latchkey.db, filters=filters, few=_MOST_FOUND).ids
         if not ids:

@@ -28,7 +28,7 @@ from auth.web.input import read_form
 from auth.web.schemas import Input
 from sql import queries
 
-_CodeForm = Input.of(factor_code=fields.Text(required=True))
+_CodeForm = Input.of(factor_code=fields.Code(required=True))
 _TOTP_LENGTH = 6
 
 
@@ -133,7 +133,7 @@ def _give_factor() -> None:
         assertions.prove(sent_credential(), added_before=before, owner=assertions.own_session())
         return
     code = read_form(_CodeForm())["factor_code"]
-    if len(code.replace(" ", "")) != _TOTP_LENGTH:
+    if len(code) != _TOTP_LENGTH:
         recovery_codes.verify(code, made_before=before)
     elif not check_totp(guard.caller_id(), code, added_before=before):
         details = "factor_code: must be an unused code from an authenticator app that is at least a week old"

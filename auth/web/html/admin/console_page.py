@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 from marshmallow import pre_load
 
-from auth.core import addresses
+from auth.core import addresses, typed
 from auth.core.text import user_agents
 from auth.core.text.labels import label
 from auth.web import fields, g
@@ -43,7 +43,7 @@ class Filters(Input):
 
     @pre_load
     def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
-        return {name: value.strip() for name, value in data.items() if value.strip()}
+        return {name: text for name, value in data.items() if (text := typed.trimmed(value))}
 
 
 def place_of(query: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _url(key: dict[str, str]) -> str:
 def whole_address(text: str) -> str | None:
     """Return a search that is a whole email or phone, in its stored form."""
     try:
-        return addresses.canonical(text)
+        return addresses.canonical_typed(text)
     except addresses.InvalidAddress:
         return None
 
