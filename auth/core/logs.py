@@ -85,8 +85,10 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
         processors += [structlog.processors.format_exc_info, lambda _logger, _method, event: encode(event)]
     else:
         plain = structlog.dev.plain_traceback
-        console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
-        processors += [_printable, console]
+        console = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=plain, sort_keys=False
+        )
+        processors += [_printable, _brief, console]
     # urllib3's warnings quote URLs, which may contain secrets.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
@@ -106,3 +108,13 @@ def _printable(_logger: object, _method: str, event: structlog.types.EventDict) 
         else value
         for name, value in event.items()
     }
+
+
+def _brief(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    """Leave out what is not known, and begin the line of a request with `POST /token 200 336 ms`."""
+    known = {name: value for name, value in event.items() if value is not None}
+    if known["event"] != "request":
+        return known
+    method, status, took = (known.pop(name) for name in ("method", "status", "milliseconds"))
+    # A path that no route has may contain a secret.
+    return known | {"event": f"{method} {known.pop('route', '-')} {status} {took:.0f} ms"}

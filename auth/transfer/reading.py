@@ -1,5 +1,6 @@
 """Reads users from JSON lines, JSON documents and CSV, without checking their content."""
 
+import codecs
 import csv
 import json
 import sys
@@ -8,10 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from auth.core import typed
+
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
 _OBJECTS = {"identities", "factors"}
 _OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
 _TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
+_UTF_16, _SEPARATORS = "utf-16", (",", ";", "\t")
 # A CSV without any of these columns has no users.
 _ADDRESSES = {"email", "phone", "identities", "factors", "user_email"}
 
@@ -32,13 +36,17 @@ class Entry:
 def read(path: Path) -> tuple[Iterator[Entry], int]:
     """Return the users of a file and how many there may be, for a progress bar. Raises `UnreadableFile`."""
     try:
-        first = _first_line(path)
-        if first.startswith(b'{"latchkey_backup":'):
+        encoding = _encoding(path)
+        first = _first_line(path, encoding)
+        if first.startswith('{"latchkey_backup":'):
             raise UnreadableFile("it is a backup. Use latchkey restore.")
-        if not first.startswith((b"{", b"[")):
-            _check_header(first)
-            return _of_csv(path), _count_lines(path)
+        if not first.startswith(("{", "[")):
+            return _of_csv(path, encoding, _separator(first)), _count_lines(path)
+        if encoding == _UTF_16:
+            raise UnreadableFile("it is JSON in UTF-16. Save it as UTF-8.")
         users = _users_of_document(path, first)
+    except UnicodeError:
+        raise UnreadableFile("it begins like UTF-16, but is not. Save it as UTF-8.") from None
     except OSError as error:
         raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
     if users is None:
@@ -46,18 +54,33 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
 
 
-def _first_line(path: Path) -> bytes:
+def _encoding(path: Path) -> str:
     with path.open("rb") as file:
-        lines = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in file)
-        return next(filter(None, lines), b"")
+        return _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
-def _check_header(line: bytes) -> None:
-    names = line.decode(errors="replace").replace('"', "").split(",")
-    if line and not _ADDRESSES.intersection(names):
-        raise UnreadableFile(
-            "it is neither JSON nor CSV. Name the columns, such as email, in its first line."
-        )
+def _first_line(path: Path, encoding: str) -> str:
+    with path.open(encoding=encoding, errors="surrogateescape") as file:
+        return next(filter(None, map(str.strip, file)), "")
+
+
+def _separator(header: str) -> str:
+    """Return what separates the columns. Spreadsheets write semicolons where the comma is the decimal sign."""
+    for separator in _SEPARATORS:
+        if _ADDRESSES.intersection(map(_column, header.replace('"', "").split(separator))):
+            return separator
+    if not header:
+        return ","
+    raise UnreadableFile(
+        "it is neither JSON nor CSV. Name the columns, such as email, in its first line, with commas, semicolons"
+        " or tabs between them, and save it as UTF-8, or as UTF-16 with a byte order mark."
+    )
+
+
+def _column(name: str) -> str:
+    """Return `email_verified` for ` Email Verified`; names of other products keep their capitals."""
+    name = typed.trimmed(name)
+    return name.lower().replace(" ", "_") if name in (name.title(), name.upper()) else name
 
 
 def _count_lines(path: Path) -> int:
@@ -65,7 +88,7 @@ def _count_lines(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def _users_of_document(path: Path, first: bytes) -> list[Any] | None:
+def _users_of_document(path: Path, first: str) -> list[Any] | None:
     """Return the array of a JSON document, or None for JSON lines."""
     document = _json(first)
     if document is None:  # a document of several lines, or a broken first line
@@ -74,7 +97,7 @@ def _users_of_document(path: Path, first: bytes) -> list[Any] | None:
     return users if isinstance(users, list) else None
 
 
-def _json(text: bytes) -> object:
+def _json(text: str | bytes) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -99,11 +122,12 @@ def _entry(place: str, value: Any) -> Entry:
     return Entry(place, problem="is not a JSON object")
 
 
-def _of_csv(path: Path) -> Iterator[Entry]:
+def _of_csv(path: Path, encoding: str, separator: str) -> Iterator[Entry]:
     csv.field_size_limit(sys.maxsize)
     # Bytes that are not UTF-8 become surrogates, and their row is refused.
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        rows = csv.DictReader(file, strict=True)
+    with path.open(encoding=encoding, errors="surrogateescape", newline="") as file:
+        rows = csv.DictReader(file, strict=True, delimiter=separator, skipinitialspace=True)
+        rows.fieldnames = [*map(_column, rows.fieldnames or ())]
         while True:
             try:
                 row = next(rows)
@@ -111,6 +135,9 @@ def _of_csv(path: Path) -> Iterator[Entry]:
                 return
             except csv.Error as error:
                 yield Entry(f"line {rows.line_num}", problem=f"is not CSV: {error}")
+            except UnicodeError:
+                yield Entry(f"line {rows.line_num + 1}", problem="is not UTF-16")
+                return
             else:
                 yield _csv_entry(f"line {rows.line_num}", row)
 
@@ -119,7 +146,8 @@ def _csv_entry(place: str, row: dict[Any, Any]) -> Entry:
     if None in row:
         return Entry(place, problem="has more columns than the header")
     try:
-        return Entry(place, {name: _csv_value(name, text) for name, text in row.items() if text})
+        texts = {name: typed.trimmed(text or "") for name, text in row.items()}
+        return Entry(place, {name: _csv_value(name, text) for name, text in texts.items() if text})
     except ValueError as error:
         return Entry(place, problem=str(error))
 

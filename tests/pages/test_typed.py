@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.answers import assert_error
+from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import PHONE, SITE, type_in
@@ -84,7 +84,8 @@ class TestAddresses:
 
     @cases("typed", [" alice@example.com", "alice@example.com\u200e"])
     def test_api_takes_an_email_as_it_is(self, client, typed):
-        assert_error(sign_in(client, typed), 400, "validation_failed")
+        invalid = "Unable to validate email address: invalid format"
+        assert_error(sign_in(client, typed), 400, "validation_failed", invalid, A_SENTENCE)
 
 
 @pytest.mark.usefixtures("alice")

@@ -1,6 +1,6 @@
 """Passwords that are easy to guess: common words, words of the calendar, rows of keys, repetitions.
 
-Refused alone, repeated, or with digits and symbols at the ends. Not the score of zxcvbn: a list can be
+Refused alone, repeated, or with up to seven digits and symbols at the ends. Not the score of zxcvbn: a list can be
 explained to a user.
 """
 
@@ -82,6 +82,8 @@ _COMMON = _read_common_words()
 _MOST_LEET = 4
 # What has been added to may begin and end with digits of its own, as `123456789a`, if it could be a password.
 _LEAST_PASSWORD = 8
+# With more around it, a short word is no longer what makes the password.
+_MOST_ADDED = 7
 _MOST_UNIT = 32
 # One to four letters or digits, repeated, as in `aa` and `19851985`.
 _REPETITION = re.compile(r"([^\W_]{1,4})\1+")
@@ -125,6 +127,8 @@ def _cores(password: str) -> Iterator[str]:
     ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}
     for start, end in itertools.product(starts, ends):
         is_near = first - start <= _MOST_LEET >= end - last
+        if len(password) - (end - start) > _MOST_ADDED:
+            continue
         if start < end and (is_near or end - start >= _LEAST_PASSWORD):
             yield password[start:end]
 

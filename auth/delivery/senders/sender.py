@@ -81,9 +81,10 @@ class ConsoleSender(Sender):
     """Prints messages on standard output, for development. Not in the log, which is kept and shipped."""
 
     def send(self, recipient: str, message: Message) -> str:
-        rule = "-" * 72
+        # Between lines of the log, the reader looks for it.
+        rule = "=" * 72
         subject = f"Subject: {message.subject}\n" if message.subject else ""
-        print(f"{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n", end="", flush=True)
+        print(f"\n{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n\n", end="", flush=True)
         return "standard output"
 
 

@@ -285,3 +285,37 @@ class TestHashing:
                 msg = "Too many sign-ins at once; try again shortly"
                 assert_error(response, 503, "service_unavailable", msg)
         assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401
+
+
+_SIGNS = string.digits + "!#$%&*+-=?@^_()[]"
+
+
+def _of_many_signs(generator):
+    """Return twenty characters with at least one letter of each case, as a manager with all boxes ticked."""
+    letters = [generator.choice(string.ascii_lowercase), generator.choice(string.ascii_uppercase)]
+    drawn = letters + generator.choices(_SIGNS, k=18)
+    generator.shuffle(drawn)
+    return "".join(drawn)
+
+
+def _of_all_kinds(generator):
+    return "".join(generator.choices("".join(_KINDS), k=16))
+
+
+def _in_groups(generator):
+    """Return `zebmiw-7sorta-Qydzav`, as a telephone proposes it."""
+    parts = [_syllables(generator, 3) for _ in range(3)]
+    parts[1], parts[2] = f"{generator.randrange(10)}{parts[1][1:]}", parts[2].title()
+    return "-".join(parts)
+
+
+def test_ten_thousand_passwords_of_managers_are_taken(app):
+    settings, generator = app.extensions[EXTENSION].settings, random.Random(20)
+    shapes = (_of_many_signs, _of_all_kinds, _in_groups)
+    made = [shapes[number % 3](generator) for number in range(9_999)] + ["Aa9!4#7%2^8&1*6(3)0"]
+    assert [password for password in made if is_refused(settings, password)] == []
+
+
+@cases("password", ["Summer2024!?", "!!Password123", "1234abcd!", "Qwerty!234567", "7654321Password"])
+def test_word_with_less_than_eight_characters_around_it_is_common(app, password):
+    assert is_refused(app.extensions[EXTENSION].settings, password)

@@ -254,3 +254,44 @@ def test_dry_run_reports_each_row_and_changes_nothing(import_users, alice, datab
     assert result.output.endswith(SUMMARY.format("that would be created", 1, 1, 2))
     assert "\x1b" not in result.output  # a control character
     assert database.everything() == before
+
+
+SPREADSHEETS = {
+    "semicolons": ("Email;Email_Verified\r\n{};TRUE\r\n", "utf-8"),
+    "semicolons and a mark": ('"Email";"Email Verified"\r\n"{}";"true"\r\n', "utf-8-sig"),
+    "tabs in UTF-16": ("email\temail_verified\r\n{}\ttrue\r\n", "utf-16"),
+    "tabs in the other UTF-16": ("\ufeffEMAIL\tEMAIL_VERIFIED\n{}\tTrue\n", "utf-16-be"),
+    "spaces after commas": ('email, email_verified, user_metadata\n{}, true, "{{""a"": 1}}"\n', "utf-8"),
+    "marks around": ("email,email_verified\n\u200e{}\u00a0,true\n", "utf-8"),
+}
+
+
+@pytest.mark.parametrize("kind", list(SPREADSHEETS))
+def test_file_of_a_spreadsheet_is_read(app, tmp_path, kind, database):
+    text, encoding = SPREADSHEETS[kind]
+    path = tmp_path / "users.csv"
+    path.write_bytes(text.format(DAVE).encode(encoding))
+    result = run_command(app, "users", "import", str(path))
+    assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 1, 0, 0))
+    assert database.count("users", "email = %(email)s AND email_confirmed_at IS NOT NULL", email=DAVE) == 1
+
+
+UNREAD = {
+    "another separator": (b"email|role\n", "with commas, semicolons or tabs between them"),
+    "UTF-16 without a mark": ("email,role\n".encode("utf-16-le"), "or as UTF-16 with a byte order mark"),
+    "JSON in UTF-16": (
+        '{"email": "a@example.com"}'.encode("utf-16"),
+        "it is JSON in UTF-16. Save it as UTF-8.",
+    ),
+    "half a character": (b"\xff\xfee", "it begins like UTF-16, but is not. Save it as UTF-8."),
+}
+
+
+@pytest.mark.parametrize("kind", list(UNREAD))
+def test_file_that_cannot_be_read_is_refused_with_what_to_change(app, tmp_path, kind, database):
+    content, said = UNREAD[kind]
+    path = tmp_path / "users.csv"
+    path.write_bytes(content)
+    result = run_command(app, "users", "import", str(path))
+    assert (result.exit_code != 0, said in " ".join(result.output.split())) == (True, True), result.output
+    assert database.count("users") == 0
