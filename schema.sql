@@ -76,10 +76,14 @@ CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 CREATE INDEX users_banned ON users (created_at, id) WHERE banned_until IS NOT NULL;
 CREATE INDEX users_unconfirmed ON users (created_at, id)
   WHERE email_confirmed_at IS NULL AND phone_confirmed_at IS NULL AND coalesce(email, phone) IS NOT NULL;
--- The expression is that of the function words_of. With fastupdate, searches would read a list of new words.
-CREATE INDEX users_words ON users USING gin (
-  to_tsvector('simple', translate(coalesce(email, '') || ' ' || coalesce(user_metadata ->> 'name', ''),
-                                  '@._+-/’', '       '))
+-- The expression is that of the functions words_of and name_of. With fastupdate, searches would read a list of new words.
+CREATE INDEX users_names ON users USING gin (
+  to_tsvector('simple', translate(
+    coalesce(email, '') || ' ' ||
+    coalesce(coalesce(nullif(user_metadata ->> 'name', ''), nullif(user_metadata ->> 'full_name', ''),
+                      nullif(btrim(coalesce(user_metadata ->> 'given_name', '') || ' ' ||
+                                   coalesce(user_metadata ->> 'family_name', '')), '')), ''),
+    '@._+-/’', '       '))
 ) WITH (fastupdate = off);
 
 CREATE TABLE identities (

@@ -12,7 +12,7 @@ SELECT know_network(user_id, :browser)
 --                           session_timebox integer) -> row? (email?, phone?, name?)
 -- Keeps the session alive, with one write in five minutes.
 WITH used AS (
-  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, u.user_metadata ->> 'name' AS name,
+  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, name_of(u.user_metadata) AS name,
          u.role = 'admin' AS is_admin,
          lacks_level(u, s, s.aal, :level, :mfa_required) AS lacks_level,
          has_verified_factor(u.id) AS has_factor,

@@ -116,7 +116,7 @@ SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'
 SELECT u.id,
        u.email,
        u.phone,
-       u.user_metadata ->> 'name' AS name,
+       name_of(u.user_metadata) AS name,
        u.role,
        is_anonymous(u) AS is_anonymous,
        coalesce(u.email_confirmed_at, u.phone_confirmed_at) IS NOT NULL AS is_confirmed,

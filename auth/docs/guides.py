@@ -115,7 +115,7 @@ def sections(name: str) -> list[Section]:
     return found
 
 
-def html(name: str) -> Markup:
+def html(name: str, root: str) -> Markup:
     """Render the guide at an address, without its title."""
     parser, path = markdown(), library()[name]
     tokens = parser.parse(_text(path))
@@ -124,7 +124,7 @@ def html(name: str) -> Markup:
         token.attrSet("id", section.anchor)
     for token in tokens:
         for inline in token.children or ():
-            _lead_to_page(inline, path, "../" * name.count("/"))
+            _lead_to_page(inline, path, root)
     rendered = parser.renderer.render(tokens[3:], parser.options, {})
     return Markup(rendered)  # noqa: S704 (our own files)
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from auth.docs.guides import ROOT, Section, markdown
 
 OPENAPI = (ROOT / "openapi.yaml").read_bytes()
-PAGE = "docs"
+PAGE = "docs/api"
 
 _Node = dict[str, Any]
 _BOUNDS = {

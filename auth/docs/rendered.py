@@ -16,7 +16,7 @@ _SNIPPET = 160
 def found(words: list[str], theme: str | None) -> str:
     """Return the page of a search."""
     shown = [(section, _snippet(section, words[0])) for section in _find(words)[:_MOST_FOUND]]
-    return _render("search.html", PAGE, "Search", theme=theme, found=shown, most=_MOST_FOUND)
+    return _render("search.html", "docs", "Search", theme=theme, found=shown, most=_MOST_FOUND)
 
 
 @functools.cache
@@ -26,10 +26,17 @@ def reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
 
 
 @functools.cache
-def guide(name: str, theme: str | None) -> bytes:
+def guide(name: str, theme: str | None, root: str) -> bytes:
+    """Return a guide, for an address from which `root` leads to that of the service."""
     first, *others = guides.sections(name)
     contents = [section for section in others if section.level == 2]
-    values = {"theme": theme, "guide": guides.html(name), "contents": contents, "anchor": first.anchor}
+    values = {
+        "theme": theme,
+        "guide": guides.html(name, root),
+        "root": root,
+        "contents": contents,
+        "anchor": first.anchor,
+    }
     return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
 
 

@@ -21,6 +21,7 @@ _CSP = (
 )
 _CACHED = {"Cache-Control": "public, max-age=300"}
 _LONGEST_QUERY = 100
+_FIRST = "docs/quick-start"
 _OPENAPI = Path(__file__).parents[2] / "openapi.yaml"
 
 blueprint = Blueprint("docs", __name__)
@@ -28,26 +29,29 @@ blueprint = Blueprint("docs", __name__)
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Show the contract as a page, or what a search in the documentation finds."""
+    """Show the first guide, or what a search in the documentation finds."""
     from auth.docs import rendered
 
-    if words := request.args.get("q", "")[:_LONGEST_QUERY].lower().split():
+    words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
+    if words:
         return _page(rendered.found(words, _theme()))
-    settings = latchkey.settings
-    return _zipped(_page(), rendered.reference(settings.base_url, settings.is_local, _theme()))
+    return _zipped(_page(), rendered.guide(_FIRST, _theme(), root=""))
 
 
 @blueprint.get("/docs/<path:name>")
 @refuses_by_page
 def guide(name: str) -> Response:
-    """Show a guide, or a file that one links to."""
+    """Show a guide, the contract as a page, or a file that a guide links to."""
     from auth.docs import guides, rendered
 
+    if name == "api":
+        settings = latchkey.settings
+        return _zipped(_page(), rendered.reference(settings.base_url, settings.is_local, _theme()))
     path = guides.library().get(f"docs/{name}")
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_page(), rendered.guide(f"docs/{name}", _theme()))
+        return _zipped(_page(), rendered.guide(f"docs/{name}", _theme(), root="../" * (name.count("/") + 1)))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are text: a browser runs none of them.

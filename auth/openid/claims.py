@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from auth.core.text import names
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
 from auth.web.context import latchkey
 
@@ -79,7 +80,7 @@ def hash_of(access_token: str) -> str:
 def _profile(user: dict[str, Any]) -> dict[str, Any]:
     metadata = user["user_metadata"]
     return {
-        "name": _first_text(metadata, ("name", "full_name")),
+        "name": names.of_user(metadata),
         **{name: _first_text(metadata, (name,)) for name in ("given_name", "family_name", "nickname")},
         "preferred_username": _first_text(metadata, ("preferred_username", "username", "user_name")),
         "picture": _first_text(metadata, ("picture", "avatar_url")),
@@ -88,6 +89,6 @@ def _profile(user: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _first_text(metadata: dict[str, Any], names: Iterable[str]) -> str | None:
-    texts = (metadata.get(name) for name in names)
+def _first_text(metadata: dict[str, Any], members: Iterable[str]) -> str | None:
+    texts = (metadata.get(name) for name in members)
     return next((text for text in texts if isinstance(text, str) and text), None)

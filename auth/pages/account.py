@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.core.text import user_agents
+from auth.core.text import names, user_agents
 from auth.domain.account import api_keys, grants, identities, recovery_codes, removal
 from auth.domain.account.changes import delete_caller
 from auth.domain.messages.outgoing import own_url
@@ -63,6 +63,7 @@ def show_account() -> Response:
         script=True,
         here="/account",
         user=user,
+        name=names.of_user(user["user_metadata"]),
         has_password=known.password_hash is not None,
         password_leaked=known.password_leaked,
         sessions=_devices(),

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.core.net.redirects import with_query
-from auth.core.text.masking import masked
+from auth.core.text import names
 from auth.domain.account.changes import change_user
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
@@ -35,10 +35,10 @@ def own_user() -> dict[str, Any]:
 @form_at(blueprint, "/account/name", "change_user", level=Level.AAL2)
 def name(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
-        change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
+        new = read_form(form_schemas.NameForm())["name"]
+        change_user({"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
         return redirect_to_own("account", "name")
-    known = own_user()["user_metadata"].get("name")
-    shown = known if isinstance(known, str) else ""
+    shown = names.of_user(own_user()["user_metadata"]) or ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
 
 
@@ -114,9 +114,9 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(kept.address))
-    names = {"kind": kind, "typed": kept.id, "shown": shown_address(masked(kept.address))}
+    address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
-    return page("account_code.html", script=True, here=here, problem=said, names=names, **again)
+    return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)
 
 
 def _has(address: str) -> bool:

@@ -10,7 +10,6 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.core.addresses import is_email, kind_of
 from auth.core.net.redirects import with_query
-from auth.core.text.masking import masked
 from auth.domain.links.message_requests import request_message
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
@@ -61,7 +60,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         path=path,
         again=path if path == "forgot-password" else f"{path}/code",
         typed=kept.id,
-        shown=shown_address(masked(kept.address)),
+        shown=shown_address(kept.address),
         change=with_query(destination().path(path), {"typed": kept.id}),
         purpose=path.replace("-", "_") + channel,
         channel=channel,

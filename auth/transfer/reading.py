@@ -14,6 +14,7 @@ from auth.core import typed
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
 _OBJECTS = {"identities", "factors"}
 _OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
+_OWN = _FLAGS | _OBJECTS | {"email", "phone", "password_hash", "role"}
 _TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
 _UTF_16, _SEPARATORS = "utf-16", (",", ";", "\t")
 # A CSV without any of these columns has no users.
@@ -65,22 +66,23 @@ def _first_line(path: Path, encoding: str) -> str:
 
 
 def _separator(header: str) -> str:
-    """Return what separates the columns. Spreadsheets write semicolons where the comma is the decimal sign."""
+    """Return what separates the columns: of spreadsheets, semicolons where the comma is the decimal sign."""
     for separator in _SEPARATORS:
         if _ADDRESSES.intersection(map(_column, header.replace('"', "").split(separator))):
             return separator
     if not header:
         return ","
     raise UnreadableFile(
-        "it is neither JSON nor CSV. Name the columns, such as email, in its first line, with commas, semicolons"
-        " or tabs between them, and save it as UTF-8, or as UTF-16 with a byte order mark."
+        "it is neither JSON nor CSV. Name the columns, such as email, in its first line, with commas,"
+        " semicolons or tabs between them, and save it as UTF-8, or as UTF-16 with a byte order mark."
     )
 
 
 def _column(name: str) -> str:
-    """Return `email_verified` for ` Email Verified`; names of other products keep their capitals."""
+    """Return `email_verified` for ` Email Verified`; the names of other products keep their capitals."""
     name = typed.trimmed(name)
-    return name.lower().replace(" ", "_") if name in (name.title(), name.upper()) else name
+    own = name.lower().replace(" ", "_")
+    return own if own in _OWN else name
 
 
 def _count_lines(path: Path) -> int:

@@ -84,13 +84,23 @@ AS $$
   SELECT u.made_by = 'signup' AND gives_way(u)
 $$;
 
+-- The name of a user, from metadata that the user writes; auth/core/text/names.py does the same in Python. The
+-- index users_names has a copy of it.
+CREATE OR REPLACE FUNCTION name_of(metadata jsonb) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(nullif(metadata ->> 'name', ''), nullif(metadata ->> 'full_name', ''),
+                  nullif(btrim(coalesce(metadata ->> 'given_name', '') || ' ' ||
+                               coalesce(metadata ->> 'family_name', '')), ''))
+$$;
+
 -- The words of a name, and of an email with its domain, which the parser would take for one word. Inlined, to
--- be read from the index users_words.
+-- be read from the index users_names.
 CREATE OR REPLACE FUNCTION words_of(u users) RETURNS tsvector
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT to_tsvector('simple',
-                     translate(coalesce(u.email, '') || ' ' || coalesce(u.user_metadata ->> 'name', ''),
+                     translate(coalesce(u.email, '') || ' ' || coalesce(name_of(u.user_metadata), ''),
                                '@._+-/’', '       '))
 $$;
 
@@ -129,7 +139,7 @@ $$;
 CREATE OR REPLACE FUNCTION may_have(u users, part text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT strpos(lower((coalesce(u.email, '') || ' ' || coalesce(u.user_metadata ->> 'name', '')) COLLATE "C"),
+  SELECT strpos(lower((coalesce(u.email, '') || ' ' || coalesce(name_of(u.user_metadata), '')) COLLATE "C"),
                 part) > 0
 $$;
 

@@ -5,6 +5,8 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
+import pytest
+
 from auth.docs import guides
 from tests.source.test_contract import CONTRACT, OPERATIONS
 
@@ -31,11 +33,11 @@ class Links(HTMLParser):
 
 
 def test_api_page_is_small_and_loads_only_files_of_the_service(client):
-    page = client.get("/docs", headers=GZIP)
+    page = client.get("/docs/api", headers=GZIP)
     assert (page.status_code, page.mimetype, page.content_encoding) == (200, "text/html", "gzip")
     html = gzip.decompress(page.data).decode()
-    assert client.get("/docs").text == html
-    loaded = [client.get(f"/{path}", headers=GZIP) for path in Links(html).loaded]
+    assert client.get("/docs/api").text == html
+    loaded = [client.get(urljoin("/docs/api", path), headers=GZIP) for path in Links(html).loaded]
     assert [answer.status_code for answer in loaded] == [200] * 5
     assert sum(len(answer.data) for answer in [page, *loaded]) < LARGEST
     parts = (part.strip().split(" ", 1) for part in page.headers["Content-Security-Policy"].split(";"))
@@ -47,7 +49,7 @@ def test_api_page_is_small_and_loads_only_files_of_the_service(client):
 
 
 def test_api_page_shows_each_operation_with_its_answers_and_each_schema(client):
-    page = client.get("/docs").text
+    page = client.get("/docs/api").text
     ids = Links(page).ids
     assert len(set(ids)) == len(ids)
     schemas = {f"schema-{name}" for name in CONTRACT["components"]["schemas"]}
@@ -59,7 +61,7 @@ def test_api_page_shows_each_operation_with_its_answers_and_each_schema(client):
 
 
 def test_api_page_shows_both_examples_of_a_password_grant(client):
-    shown = client.get("/docs").text.partition('<article id="token"')[2].partition("</article>")[0]
+    shown = client.get("/docs/api").text.partition('<article id="token"')[2].partition("</article>")[0]
     assert shown.count("<summary>grant_type=password</summary>") == 2
     curl = shown.partition('class="curl"><code>')[2].partition("</code>")[0]
     assert "/token?grant_type=password&#39; \\\n  -H" in curl
@@ -106,10 +108,10 @@ def test_guide_shows_tables_code_and_pictures_below_any_prefix(client):
 
 def test_pages_have_the_theme_that_their_reader_chose(client):
     client.set_cookie("latchkey_theme", "dark")
-    for path in ("/docs", "/docs/quick-start", "/docs?q=passkey"):
+    for path in ("/docs/api", "/docs/quick-start", "/docs?q=passkey"):
         assert '<html lang="en" data-theme="dark">' in client.get(path).text
     client.set_cookie("latchkey_theme", '"><script>')
-    answer = client.get("/docs")
+    answer = client.get("/docs/api")
     assert '<html lang="en">' in answer.text
     assert "Cookie" in answer.vary
 
@@ -139,15 +141,26 @@ def test_search_finds_settings_error_codes_and_operations(client):
 
     assert "docs/settings#messages" in found("auth_smtp_url")
     assert any(target.startswith("docs/errors#") for target in found("otp_expired"))
-    assert found("open a link")[0] == "docs#verify_link"
+    assert found("open a link")[0] == "docs/api#verify_link"
     nothing = client.get("/docs", query_string={"q": "<script>alert(1)</script>"}).text
     assert "Nothing found for “&lt;script&gt;alert(1)&lt;/script&gt;”" in nothing
 
 
 def test_requests_can_be_tried_on_the_machine_of_a_developer_only(make_app, client):
-    assert '<main id="main" data-try>' in client.get("/docs").text
+    assert '<main id="main" data-try>' in client.get("/docs/api").text
     settings = {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_SMTP_URL": "console"}
-    page = make_app(**settings).test_client().get("/docs")
+    page = make_app(**settings).test_client().get("/docs/api")
     assert "data-try" not in page.text
     assert "curl -X GET https://auth.example.com/health" in page.text
     assert "connect-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("prefix", ["", "/auth/v1"])
+def test_documentation_opens_on_the_quick_start(client, prefix):
+    first, guide = client.get(f"{prefix}/docs"), client.get(f"{prefix}/docs/quick-start")
+    assert (first.status_code, first.mimetype) == (200, "text/html")
+    shown = [re.search("<h1.*?</h1>", page.text)[0] for page in (first, guide)]
+    assert shown[0] == shown[1] != re.search("<h1.*?</h1>", client.get("/docs/api").text)[0]
+    for target in Links(first.text).targets:
+        url = urljoin(f"{prefix}/docs", target)
+        assert "://" in url or client.get(url).status_code == 200, target

@@ -284,6 +284,9 @@ def test_console_sender_prints_a_link_that_works_and_does_not_log_it(client, mak
     client.post("/signup", json=DAVE)
     make_deliverer(email=ConsoleSender()).deliver_due()
     printed = capsys.readouterr()
+    rule = "=" * 72
+    assert printed.out.startswith(f"\n{rule}\nTo: dave@example.com\n")
+    assert printed.out.endswith(f"\n{rule}\n\n")
     assert "To: dave@example.com\nSubject: Confirm your email address\n" in printed.out
     (link,) = re.findall(r"^http://localhost:8000/verify\S+$", printed.out, re.MULTILINE)
     assert link not in printed.err

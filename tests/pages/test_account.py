@@ -172,7 +172,7 @@ class TestProof:
     @pytest.mark.parametrize(
         ("path", "fields", "said"),
         [
-            ("email", {"email": NEW_EMAIL}, "n…@example.com"),
+            ("email", {"email": NEW_EMAIL}, "new@example.com"),
             ("two-step", {}, "<svg"),
             ("api-keys", {"name": "CI"}, "lk_"),
             ("delete", {"confirmed": "yes"}, "Your account has been deleted"),

@@ -59,7 +59,7 @@ class TestHeaders:
     @cases(
         ("path", "policy"),
         [
-            ("/docs", "same-origin"),
+            ("/docs/api", "same-origin"),
             ("/account", "same-origin"),
             ("/account/two-step", "same-origin"),
             ("/account/two-step?redirect_to=https://app.example.com", None),

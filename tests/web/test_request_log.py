@@ -122,8 +122,11 @@ class TestRequestEvent:
         client, lines = logging_client(AUTH_LOG_FORMAT="text")
         client.get("/settings")
         (line,) = lines()
-        assert "request" in line
-        assert "/settings" in line
+        assert re.search(r"GET /settings 200 [0-9]+ ms  +ip=127\.0\.0\.1 ", line)
+        assert "None" not in line
+        client.get("/a-secret-in-a-path")
+        (line,) = lines()
+        assert re.search(r"GET - 404 [0-9]+ ms  +ip=127\.0\.0\.1 error_code=not_found ", line)
         session = alice.sign_in().on(client)
         session.refreshed().refreshed()
         body, user_agent = {"refresh_token": session.refresh_token}, "Firefox\x9b31m\x85a_line_of_its_own"

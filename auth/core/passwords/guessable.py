@@ -1,7 +1,7 @@
 """Passwords that are easy to guess: common words, words of the calendar, rows of keys, repetitions.
 
-Refused alone, repeated, or with up to seven digits and symbols at the ends. Not the score of zxcvbn: a list can be
-explained to a user.
+Refused alone, repeated, or with up to seven digits and symbols at the ends. Not the score of zxcvbn: a list
+can be explained to a user.
 """
 
 import gzip
@@ -87,6 +87,8 @@ _MOST_ADDED = 7
 _MOST_UNIT = 32
 # One to four letters or digits, repeated, as in `aa` and `19851985`.
 _REPETITION = re.compile(r"([^\W_]{1,4})\1+")
+_REPEATED = re.compile(r"(.{1,8})\1+")
+_ROW = re.compile("|".join(sorted(_runs("1234567890", least=3), key=len, reverse=True)))
 # A 1 stands for i or l, and a symbol for the digit on its key.
 _SPELLINGS = [
     *(str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"),
@@ -127,10 +129,15 @@ def _cores(password: str) -> Iterator[str]:
     ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}
     for start, end in itertools.product(starts, ends):
         is_near = first - start <= _MOST_LEET >= end - last
-        if len(password) - (end - start) > _MOST_ADDED:
+        if start >= end or not (is_near or end - start >= _LEAST_PASSWORD):
             continue
-        if start < end and (is_near or end - start >= _LEAST_PASSWORD):
+        if _added(password[:start], password[end:]) <= _MOST_ADDED:
             yield password[start:end]
+
+
+def _added(*parts: str) -> int:
+    """Return how many characters stand around a core, without those that follow from the ones before."""
+    return sum(len(_ROW.sub("", _REPEATED.sub(r"\1", part))) for part in parts)
 
 
 def _unit(text: str) -> str:

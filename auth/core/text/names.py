@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
@@ -18,6 +19,8 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
 _LONGEST_NAME = 80
+# The members of metadata that have the name of a user.
+MEMBERS = ("name", "full_name", "given_name", "family_name")
 
 
 def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | None:
@@ -28,6 +31,17 @@ def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | N
         return None
     chosen = providers.get(name)
     return (chosen and chosen.title) or _PROVIDERS.get(name, name)
+
+
+def of_user(metadata: Mapping[str, Any]) -> str | None:
+    """Return the name in a user's metadata, as the SQL function `name_of` does."""
+    given, family = (_text(metadata, name) for name in ("given_name", "family_name"))
+    return _text(metadata, "name") or _text(metadata, "full_name") or f"{given} {family}".strip(" ") or None
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str:
+    found = metadata.get(name)
+    return found if isinstance(found, str) else ""
 
 
 def person(name: object) -> str | None:

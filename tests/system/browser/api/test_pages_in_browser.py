@@ -158,7 +158,7 @@ def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
         answer = f"{article}.querySelector('[role=status]').textContent"
         return page.wait(lambda: (said := page.run(answer)).startswith("Status") and said)
 
-    page.open(f"{here}/docs")
+    page.open(f"{here}/docs/api")
     body = json.dumps({"email": alice.email, "password": PASSWORD})
     assert send("token", body=body).startswith("Status 200")
     assert alice.email in send("get_user")

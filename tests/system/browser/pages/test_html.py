@@ -46,7 +46,7 @@ def test_html_is_valid(page_client, database, language):
     page_client.check = lambda name: pages.update({name: page_client.visitor.page.text})
     page_client.speak(language)
     tour_all(page_client, database)
-    for path in ("/docs", "/docs/settings", "/docs?q=passkey"):
+    for path in ("/docs/api", "/docs/settings", "/docs?q=passkey"):
         page_client.visit(path)
         page_client.check(path)
     node = shutil.which("node")
