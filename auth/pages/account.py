@@ -63,7 +63,7 @@ def show_account() -> Response:
         script=True,
         here="/account",
         user=user,
-        name=names.of_user(user["user_metadata"]),
+        own_name=names.of_user(user["user_metadata"]),
         has_password=known.password_hash is not None,
         password_leaked=known.password_leaked,
         sessions=_devices(),
