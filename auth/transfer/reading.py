@@ -44,10 +44,10 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
         if not first.startswith(("{", "[")):
             return _of_csv(path, encoding, _separator(first)), _count_lines(path)
         if encoding == _UTF_16:
-            raise UnreadableFile("it is JSON in UTF-16. Write it in UTF-8.")
+            raise UnreadableFile("it is JSON in UTF-16. Use UTF-8.")
         users = _users_of_document(path, first)
     except UnicodeError:
-        raise UnreadableFile("it begins like UTF-16, but is not. Write it in UTF-8.") from None
+        raise UnreadableFile("it begins like UTF-16, but is not. Use UTF-8.") from None
     except OSError as error:
         raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
     if users is None:

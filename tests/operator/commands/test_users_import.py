@@ -281,9 +281,9 @@ UNREAD = {
     "UTF-16 without a mark": ("email,role\n".encode("utf-16-le"), "or as UTF-16 with a byte order mark"),
     "JSON in UTF-16": (
         '{"email": "a@example.com"}'.encode("utf-16"),
-        "it is JSON in UTF-16. Write it in UTF-8.",
+        "it is JSON in UTF-16. Use UTF-8.",
     ),
-    "half a character": (b"\xff\xfee", "it begins like UTF-16, but is not. Write it in UTF-8."),
+    "half a character": (b"\xff\xfee", "it begins like UTF-16, but is not. Use UTF-8."),
 }
 
 
