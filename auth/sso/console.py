@@ -25,10 +25,10 @@ _TEXTS = ("name", "issuer", "client_id", "client_secret")
 _LISTS = ("domains", "scopes")
 _PATH = "console/providers"
 _ChangeForm = Input.of(
-    **{name: fields.TypedText(load_default="") for name in _TEXTS},
+    **{name: fields.Text(load_default="") for name in _TEXTS},
     **{name: fields.LongText(load_default="") for name in _LISTS},
 )
-_NewForm = _ChangeForm.of(identifier=fields.TypedText(load_default=""))
+_NewForm = _ChangeForm.of(identifier=fields.Text(load_default=""))
 _AdoptForm = Input.of(email=fields.TypedEmail(required=True))
 _PageQuery = Input.of(after=fields.Timestamp(), after_id=fields.Uuid())
 
@@ -73,7 +73,9 @@ def _making() -> Subject:
 
 
 def _new(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    body = check(NewProvider(), _body(form) | {"provider_type": "oidc", "identifier": form["identifier"]})
+    body = check(
+        NewProvider(), _body(form) | {"provider_type": "oidc", "identifier": form["identifier"].strip()}
+    )
     del body["provider_type"]
     return body
 
@@ -86,7 +88,7 @@ def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:
-    texts: dict[str, Any] = {name: form[name] for name in _TEXTS}
+    texts: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
     return texts | {name: form[name].split() for name in _LISTS}
 
 

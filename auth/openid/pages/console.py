@@ -37,7 +37,7 @@ _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
 _ClientForm = Input.of(
-    **{name: fields.TypedText(load_default="") for name in (*_TEXTS, "token_lifetime")},
+    **{name: fields.Text(load_default="") for name in (*_TEXTS, "token_lifetime")},
     **{name: fields.LongText(load_default="") for name in _LISTS},
     **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
     token_endpoint_auth_method=fields.Choice(*METHODS, required=True),
@@ -91,12 +91,12 @@ def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:
     """Return a form as the body of the admin API's requests."""
-    body: dict[str, Any] = {name: form[name] for name in _TEXTS}
+    body: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
     body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
     body |= {name: form[name].split() for name in _LISTS}
     body |= {name: name in form for name in _FLAGS}
     body["grant_types"] = [name for name in GRANT_TYPES if name in form]
-    body["token_lifetime"] = _seconds(form["token_lifetime"])
+    body["token_lifetime"] = _seconds(form["token_lifetime"].strip())
     return body
 
 
