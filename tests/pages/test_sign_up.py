@@ -114,12 +114,16 @@ class TestSignUp:
 
 
 @CHANNELS
-def test_code_signs_in(visitor, dave, outbox, typed, address, said):
+def test_code_signs_in(app, visitor, dave, outbox, typed, address, said):
     visitor.visit("/sign-in")
     assert said in visitor.press("sign-in/code", email=typed).text
-    # Only this browser can open the page again, but others may look at it.
+    # So that a typo is seen. Only this browser can open the page again.
     assert spaced_phone(address) in words(visitor.page)
-    assert address not in visitor.page.text
+    other = Visitor(app).visit(visitor.page.url)
+    assert (unsigned(other), spaced_phone(address) in words(other)) == (
+        f"{SITE}/sign-in?error_code=insufficient_permissions",
+        False,
+    )
     sent = outbox.last(address)
     assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
     assert visitor.submit(code=sent.code).url == f"{SITE}/account"
@@ -130,7 +134,7 @@ class TestTypedAddress:
         for page, action in (("sign-in", "sign-in/code"), ("forgot-password", "forgot-password")):
             visitor.visit(f"/{page}")
             visitor.press(action, email="dvae@example.com")
-            assert ">dave@example.com</bdi>" in visitor.page.text
+            assert ">dvae@example.com</bdi>" in visitor.page.text
             form = visitor.visit(visitor.link("Change") or "")
             assert (form.url.partition("?")[0], 'value="dvae@example.com"' in form.text) == (
                 f"{SITE}/{page}",
