@@ -66,23 +66,31 @@ def canonical_domain(domain: str) -> str:
 
 
 def canonical_phone(number: str) -> str:
-    """Return a phone number in E.164. Raises `InvalidAddress`, also for a length that its country lacks."""
+    """Return a phone number in E.164. Raises `InvalidAddress`.
+
+    `+44 (0)7418 …` is `+447418…`: that zero is dialled inside the country. Italy keeps it.
+    """
     digits = joined(number)
     if not _PHONE.fullmatch(digits):
         raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567", "phone")
-    try:
-        parsed = phonenumbers.parse(digits)
-    except phonenumbers.NumberParseException:
-        raise InvalidAddress("must be a phone number with the code of a country", "phone") from None
-    if not phonenumbers.is_possible_number(parsed):
-        raise InvalidAddress("must be a phone number as long as those of its country", "phone")
-    return _without_trunk_zero(digits, parsed)
-
-
-def _without_trunk_zero(digits: str, parsed: PhoneNumber) -> str:
-    """Return `+447418…` for `+44 (0)7418 …`: that zero is dialled inside the country. Italy keeps it."""
+    parsed = _parsed(digits)
+    if not parsed:
+        return digits
     country, known = f"+{parsed.country_code}", phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
     return known if digits == f"{country}0{known.removeprefix(country)}" else digits
+
+
+def is_possible_phone(number: str) -> bool:
+    """Whether a number in E.164 is of a country, and as long as some of that country's numbers."""
+    parsed = _parsed(number)
+    return parsed is not None and phonenumbers.is_possible_number(parsed)
+
+
+def _parsed(number: str) -> PhoneNumber | None:
+    try:
+        return phonenumbers.parse(number)
+    except phonenumbers.NumberParseException:
+        return None
 
 
 def joined(number: str) -> str:

@@ -95,6 +95,31 @@ class TestCode:
 
 
 class TestRefusals:
+    def test_number_of_no_country_gets_no_sms_and_its_user_signs_in_by_password(
+        self, client, service_role, alice, database
+    ):
+        impossible = "+5215512345678"
+        with_password = {"phone": impossible, "password": PASSWORD}
+        stored = {"email": "phil@example.com", "phone_confirm": True} | with_password
+        assert client.post("/admin/users", json=stored, headers=service_role).status_code == 200
+        users, details = database.count("users"), "phone: must be as long as the numbers of its country"
+        for number in (impossible, "+5215512345679"):
+            for path, body in (
+                ("/otp", {}),
+                ("/resend", {"type": "sms"}),
+                ("/signup", {"password": PASSWORD}),
+            ):
+                refused = client.post(path, json={"phone": number} | body)
+                assert_error(refused, 400, "validation_failed", details=details)
+        assert_error(
+            alice.sign_in().put("/user", json={"phone": impossible}),
+            400,
+            "validation_failed",
+            details=details,
+        )
+        assert (database.count("outbox"), database.count("users")) == (0, users)
+        assert client.post("/token?grant_type=password", json=with_password).status_code == 200
+
     @pytest.mark.parametrize(
         ("settings", "error_code", "details"),
         [

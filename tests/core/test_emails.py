@@ -4,7 +4,13 @@ import socket
 
 import pytest
 
-from auth.core.addresses import InvalidAddress, canonical_email, canonical_phone, spaced_phone
+from auth.core.addresses import (
+    InvalidAddress,
+    canonical_email,
+    canonical_phone,
+    is_possible_phone,
+    spaced_phone,
+)
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.users import PASSWORD, sign_in
@@ -83,10 +89,20 @@ def test_phone_number_has_one_canonical_form(sent, canonical):
 
 NUMBERS = (
     "+ 491701234567 00491701234567 +0491701234567 +123456 +1234567890123456 ++491701234567 +49/170/1234567"
-    " +999000000000 +123456789012345 +1234567 +880123 +1(0)5550100000"
 )
 ODD_NUMBERS = ("", "+49 170 CALL-ME", "+49\t1701234567", "+491701234567\n")
 ARABIC_DIGITS = "+\u0664\u0669\u0661\u0667\u0660\u0661\u0662\u0663\u0664"
+
+
+@cases("number", ["+999000000000", "+123456789012345", "+1234567", "+1005550100000", "+5215512345678"])
+def test_number_that_no_country_has_is_impossible(number):
+    assert canonical_phone(number) == number
+    assert not is_possible_phone(number)
+
+
+@cases("number", ["+491701234567", "+15550100000", "+525512345678", "+390612345678"])
+def test_number_as_long_as_those_of_its_country_is_possible(number):
+    assert is_possible_phone(number)
 
 
 @cases("sent", [*NUMBERS.split(), *ODD_NUMBERS, ARABIC_DIGITS])

@@ -7,6 +7,7 @@ tells which it is. Administrators vouch for addresses, and ask about new users a
 import uuid
 from typing import Any
 
+from auth.core.addresses import is_possible_phone
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 
@@ -51,11 +52,18 @@ def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
 def check_channel(
     email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
 ) -> None:
-    """Refuse a disabled kind of address and, if it `sends`, a country without SMS. Raises `ApiError`."""
+    """Refuse a disabled kind of address and, if it `sends`, a number that no SMS reaches. Raises `ApiError`.
+
+    A user with such a number goes on signing in by password.
+    """
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.offers_phone:
         raise ApiError("phone_provider_disabled", doing=doing)
-    countries = latchkey.settings.sms_countries if sends else ()
-    if phone and countries and not phone.startswith(tuple(countries)):
+    if not (phone and sends):
+        return
+    if not is_possible_phone(phone):
+        raise ApiError("phone.validation_failed", "phone: must be as long as the numbers of its country")
+    countries = latchkey.settings.sms_countries
+    if countries and not phone.startswith(tuple(countries)):
         raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")

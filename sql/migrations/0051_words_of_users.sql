@@ -1,3 +1,3 @@
--- Usable from 0040
+-- Usable from 0047
 -- users_names has its place.
 DROP INDEX users_words;
