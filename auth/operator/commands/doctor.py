@@ -74,5 +74,5 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
     # For a file, the line says what to do.
-    setting = None if name.startswith("/") else f"Correct it as docs/settings.md says, or unset it: {name}=…"
+    setting = None if name.startswith("/") else f"Correct it as docs/settings.md says: {name}=…"
     return Result("settings", "failed", line, setting)

@@ -76,11 +76,16 @@ def _backup(context: Context) -> Failure | None:
     if last and last.seconds_ago < promises.BACKUP_LIMIT:
         return None
     sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
-    return Failure(
-        sentence,
+    remedy = (
         "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip"
-        " backup",
+        " backup"
     )
+    if not context.settings.backup_recipients:
+        remedy = (
+            "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. If you back up"
+            " another way: latchkey doctor --skip backup"
+        )
+    return Failure(sentence, remedy)
 
 
 CHECKS = (

@@ -35,12 +35,16 @@ pytestmark = pytest.mark.selection
 
 NEXT = "9.0.0"
 _SHOWS = """#!/bin/sh
-[ "$1" = show ] && echo "ExecStart={ path=$LATCHKEY_ROOT/current/bin/latchkey ; ignore_errors=no }"
+case $* in
+  "is-enabled "*latchkey-deliver) test -e "$LATCHKEY_ROOT/delivers"; exit ;;
+  *MainPID*) cat "$LATCHKEY_ROOT/pid" 2> /dev/null || echo 0 ;;
+  show*) echo "ExecStart={ path=$LATCHKEY_ROOT/current/bin/latchkey ; ignore_errors=no }" ;;
+esac
 [ "$1" = restart ] || exit 0
 """
 # `start` fails if the release is broken, as a unit of Type=notify does.
 SYSTEMCTL = f"""{_SHOWS}
-echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
+echo "$* $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
 exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
 """
 # Ends the process in `pid`, if there is one, and waits until the next one is ready.
@@ -114,6 +118,7 @@ class Machine:
         self.environment = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LATCHKEY_ROOT": str(root),
+            "LATCHKEY_BACKUPS": str(root / "backups"),
             **({"DATABASE_URL": database_url} if database_url else {}),
             "AUTH_STATE_DIR": str(root / "var"),
             # The packages of this environment, so that pip needs no network.
@@ -124,8 +129,14 @@ class Machine:
             **settings,
         }
 
-    def install(self, argument: str | Path, release: Path = CHECKOUT) -> tuple[int, str]:
-        return self.run([str(release / "deploy" / "install"), str(argument)])
+    def install(self, *arguments: str | Path, release: Path = CHECKOUT) -> tuple[int, str]:
+        return self.run([str(release / "deploy" / "install"), *map(str, arguments)])
+
+    def replace(self, program: str, old: str, new: str) -> None:
+        """Replace a part of a program."""
+        path = self.root / "programs" / program
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
 
     def run(self, command: list[str], folder: Path | None = None) -> tuple[int, str]:
         done = subprocess.run(
@@ -137,6 +148,14 @@ class Machine:
             check=False,
         )
         return done.returncode, done.stdout + done.stderr
+
+    def back_up(self, hours: int) -> None:
+        """Leave a backup of so many hours ago."""
+        backup = self.root / "backups" / "latchkey-20261122T031700Z.age"
+        backup.parent.mkdir()
+        backup.touch()
+        made = time.time() - hours * 3600
+        os.utime(backup, (made, made))
 
     def release(self) -> str:
         """Return the release that the command of the link says it is."""
@@ -245,10 +264,9 @@ def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
     assert "restored backup" not in output
     assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
-    assert machine.install(wheels["next"]) == (1, f"deploy/install: {NEXT} is installed and current.\n")
     assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
     assert machine.release() == __version__
-    assert machine.restarts() == [f"restart {each}" for each in (__version__, NEXT, __version__)]
+    assert machine.restarts() == [f"restart latchkey {each}" for each in (__version__, NEXT, __version__)]
 
 
 def test_release_that_does_not_start_is_left_at_once(machine, wheels):
@@ -299,7 +317,36 @@ def test_failed_migration_leaves_the_release_before_running(machine, wheels):
     status, output = machine.install(wheels["next"])
     said = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
     assert (status, output.splitlines()[-1]) == (1, said)
-    assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
+    assert (machine.release(), machine.restarts()) == (__version__, [f"restart latchkey {__version__}"])
+
+
+def _has_table(url: str) -> bool:
+    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('next_things') IS NOT NULL")
+        return bool(cursor.fetchone()[0])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("hours", [None, 25])
+def test_migration_without_a_way_back_needs_a_backup_of_the_last_day(machine, wheels, url, hours):
+    if hours:
+        machine.back_up(hours)
+    status, output = machine.install(wheels["migrating"])
+    assert (status, output.splitlines()[-1]) == (
+        1,
+        f"deploy/install: no backup in {machine.root}/backups is younger than a day, so {__version__} is still"
+        " current. Make one: systemctl start latchkey-backup. If you have another:"
+        f" deploy/install --without-backup {wheels['migrating']}",
+    )
+    assert (machine.release(), _has_table(url)) == (__version__, False)
+    assert machine.restarts() == [f"restart latchkey {__version__}"]
+    status, output = machine.install("--without-backup", wheels["migrating"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs.")
+    assert _has_table(url)
+
+
+def test_migration_with_a_way_back_needs_no_backup(machine, wheels):
+    assert machine.install(wheels["adding"])[0] == 0
+    assert not (machine.root / "backups").exists()
 
 
 @pytest.mark.parametrize("value", ["true", "1"])
@@ -328,12 +375,12 @@ def test_gates_that_were_off_do_not_stop_an_installation(machine, wheels):
 
 
 def test_release_with_a_migration_is_not_left(machine, wheels, url):
+    machine.back_up(hours=23)
     status, output = machine.install(wheels["migrating"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs.")
     warning = f"only a restored backup leads back to {__version__}: docs/backup.md.\n"
     assert -1 < output.find(warning) < output.find(f"{schema.NEWEST + 1:04}_next")
-    with psycopg2.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM next_things")
+    assert _has_table(url)
     status, output = machine.install("--back")
     assert (status, machine.release()) == (1, NEXT)
     assert f"{__version__} cannot use the schema of {NEXT}. Restore a backup" in output
@@ -369,12 +416,47 @@ def test_release_before_serves_again_on_a_newer_schema_that_it_can_use(serving, 
         cursor.execute("SELECT next_thing()")
 
 
+def test_interruption_before_the_restart_is_named_until_the_release_runs(serving, wheels):
+    serving.replace("systemctl", 'cd "$LATCHKEY_ROOT"\n', 'kill "$PPID"; exit\n')
+    status, _ = serving.install(wheels["next"])
+    assert (status, serving.release(), serving.health()["version"]) == (-signal.SIGTERM, NEXT, __version__)
+    said = f"deploy/install: {NEXT} is installed and current, but does not run: systemctl restart latchkey\n"
+    assert serving.install(wheels["next"]) == (1, said)
+    serving.replace("systemctl", 'kill "$PPID"; exit\n', 'cd "$LATCHKEY_ROOT"\n')
+    serving.run(["systemctl", "restart", "latchkey"])
+    assert serving.install(wheels["next"]) == (1, f"deploy/install: {NEXT} is installed and current.\n")
+    assert serving.health()["version"] == NEXT
+
+
+def test_delivery_is_restarted_too(machine, wheels):
+    (machine.root / "delivers").touch()
+    assert machine.install(wheels["next"])[0] == 0
+    assert machine.install("--back")[0] == 0
+    both = "restart latchkey latchkey-deliver"
+    assert machine.restarts() == [
+        f"restart latchkey {__version__}",
+        f"{both} {NEXT}",
+        f"{both} {__version__}",
+    ]
+
+
+def test_machine_that_only_delivers_restarts_delivery(machine, wheels):
+    (machine.root / "delivers").touch()
+    machine.replace("systemctl", "case $* in\n", 'case $* in\n  "is-enabled "*latchkey) exit 1 ;;\n')
+    status, output = machine.install(wheels["next"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+    assert machine.restarts()[-1] == f"restart latchkey-deliver {NEXT}"
+
+
 def test_release_that_cannot_use_the_schema_of_the_database_hands_back_to_the_other(serving, wheels, url):
     assert serving.install(wheels["adding"])[0] == 0
     with psycopg2.connect(url) as connection, connection.cursor() as cursor:  # as a third release would
         cursor.execute("UPDATE schema_version SET usable_from = version")
     status, output = serving.install("--back")
-    said = f"deploy/install: {__version__} does not start, so {NEXT} runs again: journalctl -u latchkey"
+    said = (
+        f"deploy/install: {__version__} does not start, so {NEXT} runs again:"
+        " journalctl -u latchkey -u latchkey-deliver"
+    )
     assert (status, output.splitlines()[-1]) == (1, said)
     assert (serving.release(), serving.health()["version"]) == (NEXT, NEXT)
 
@@ -389,8 +471,7 @@ def test_first_release_with_an_embedded_postgres_migrates_when_it_starts(wheels)
 
 
 def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
-    program = bare.root / "programs" / "systemctl"
-    program.write_text(program.read_text().replace("/current/bin/latchkey ;", "/.venv/bin/gunicorn ;"))
+    bare.replace("systemctl", "/current/bin/latchkey ;", "/.venv/bin/gunicorn ;")
     status, output = bare.install(wheels["this"])
     assert (status, "install deploy/latchkey.service" in output) == (1, True)
     assert not (bare.root / __version__).exists()
@@ -403,10 +484,14 @@ def test_package_is_installed_only_with_the_hash_that_the_release_names(machine,
     machine.environment["PIP_FIND_LINKS"] = str(tmp_path)
     _package(tmp_path, "served by another index")
     status, output = machine.install(wheel)
-    assert (status, machine.release(), machine.restarts()) == (1, __version__, [f"restart {__version__}"])
+    assert (status, machine.release(), machine.restarts()) == (
+        1,
+        __version__,
+        [f"restart latchkey {__version__}"],
+    )
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in output
     assert (
-        f"deploy/install: pip could not install the packages of {NEXT}. The running release is unchanged. "
+        f"deploy/install: pip could not install the packages of {NEXT}, so {__version__} is still current. "
         in output
     )
     assert "migrat" not in output
@@ -443,7 +528,7 @@ def test_lines_of_the_page_upgrade_a_machine_of_0_3_0_whose_own_script_refuses_t
     before = build_wheel(tmp_path / "built", source=source)
     (source / "deploy" / "install").chmod(0o755)
     (source / "deploy" / "latchkey").chmod(0o755)
-    status, output = bare.install(before, source)
+    status, output = bare.install(before, release=source)
     assert (status, bare.release()) == (0, "0.3.0"), output
 
     downloads = tmp_path / "downloads"
@@ -454,10 +539,11 @@ def test_lines_of_the_page_upgrade_a_machine_of_0_3_0_whose_own_script_refuses_t
     (downloads / "SHA256SUMS").write_text(
         f"{digest}  {name}\n{digest}  {name.partition('-py3')[0]}.cdx.json\n"
     )
-    status, output = bare.install(downloads / name, source)
+    status, output = bare.install(downloads / name, release=source)
     assert (status, output) == (1, f"deploy/install: {downloads / name} is not a wheel of Latchkey\n")
     assert bare.release() == "0.3.0"
 
+    bare.back_up(hours=1)
     status, output = bare.run(["sh", "-e", "-c", documented_lines()], downloads)
     assert (status, output.splitlines()[-1], bare.release()) == (0, f"{__version__} runs.", __version__), (
         output

@@ -154,6 +154,7 @@ class TestCommand:
             ("AUTH_STATE_DIR", "/nowhere"),
             ("AUTH_BRAND_LOGO", "/nowhere.png"),
             ("AUTH_MAIL_TEMPLATES", "/nowhere"),
+            ("AUTH_BACKUP_RECIPIENTS", "age1…"),
         ],
     )
     def test_settings_that_would_stop_the_start_are_failures(
@@ -163,7 +164,7 @@ class TestCommand:
         done = run_with_settings(environment | {setting: value}, "doctor", "--json")
         first = json.loads(done.stdout.splitlines()[0])
         assert (done.exit_code, first["check"], first["status"]) == (3, "settings", "failed")
-        assert first["setting"] == f"Correct it as docs/settings.md says, or unset it: {setting}=…"
+        assert first["setting"] == f"Correct it as docs/settings.md says: {setting}=…"
 
 
 # A check, the settings that make it fail, and how the setting to write begins.

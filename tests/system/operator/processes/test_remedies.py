@@ -25,6 +25,7 @@ from auth.core.keys import rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
+from auth.operator.backups import age
 from auth.operator.commands import backup
 from auth.operator.doctor import database as database_checks
 from auth.operator.doctor import examination
@@ -721,11 +722,18 @@ class TestDelivery:
         play.is_well("webhooks")
 
     @plays(
-        "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip backup"
+        "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip backup",
+        "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine."
+        " If you back up another way: latchkey doctor --skip backup",
     )
     def test_no_backup(self, play, database, database_url):
-        template = "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip backup"
+        other_way = "If you back up another way: latchkey doctor --skip backup"
+        template = (
+            "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. " + other_way
+        )
         database.run("DELETE FROM last_done WHERE task = 'backup'")
         play.fails("backup", template, **PUBLIC)
+        template = "Run latchkey backup FILE --keep 7 in a timer. " + other_way
+        play.fails("backup", template, **PUBLIC, backup_recipients=(age.new_identity()[0],))
         backup._note(database_url, "backup")  # as the command does
         play.is_well("backup", **PUBLIC)
