@@ -18,7 +18,16 @@ class _BuildTree(build_py):
         if self.editable_mode:
             return
         package = Path(self.build_lib, "latchkey_auth")
-        for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY.md"]:
+        # An image that is built from the wheel needs the first two, to leave secrets out.
+        for name in [
+            ".containerignore",
+            ".dockerignore",
+            *_FILES,
+            "CHANGELOG.md",
+            "LICENSE",
+            "README.md",
+            "THIRD_PARTY.md",
+        ]:
             shutil.copy(name, package)
         for name in _FOLDERS:
             ignored = shutil.ignore_patterns(

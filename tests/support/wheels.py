@@ -13,7 +13,10 @@ def build_wheel(
     folder: Path, change: Callable[[Path], object] = lambda _: None, source: Path = CHECKOUT
 ) -> Path:
     """Build the wheel from a changed copy of the checkout, or of another release's source."""
-    ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
+    hidden = (".git", ".venv", ".env", ".ci", ".*_cache", ".hypothesis")
+    ignored = shutil.ignore_patterns(
+        *hidden, "build", "var", "tests", "node_modules", "__pycache__", "*.egg-info"
+    )
     shutil.copytree(source, folder / "checkout", ignore=ignored)
     change(folder / "checkout")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]

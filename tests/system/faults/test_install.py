@@ -511,12 +511,33 @@ def test_what_is_no_release_changes_nothing(bare, argument):
     assert sorted(bare.root.iterdir()) == before
 
 
+@pytest.mark.parametrize("place", ["checkout", "wheel"])
+def test_lines_of_the_containerfile_install_a_checkout_and_a_wheel_alone(bare, wheels, place):
+    folder = bare.root / "latchkey"
+    if place == "wheel":
+        ZipFile(wheels["this"]).extractall(bare.root)
+        (bare.root / "latchkey_auth").rename(folder)
+        assert (folder / ".dockerignore").read_text() == (CHECKOUT / ".dockerignore").read_text()
+        assert (folder / ".containerignore").read_text() == (CHECKOUT / ".containerignore").read_text()
+    else:
+        ignored = shutil.ignore_patterns(
+            *(CHECKOUT / ".containerignore").read_text().replace("**/", "").split()
+        )
+        shutil.copytree(CHECKOUT, folder, ignore=ignored)
+    text = (CHECKOUT / "deploy" / "Containerfile").read_text()
+    lines = re.findall(r"^RUN (python3(?:.*\\\n)*.*)$", text, re.MULTILINE)[0]
+    status, output = bare.run(["sh", "-c", lines.replace("/opt/latchkey", str(folder))], folder)
+    assert (status, output.splitlines()[-1]) == (0, f"latchkey, version {__version__}"), output
+    (bare.root / "elsewhere").mkdir()
+    status, output = bare.run([str(folder / ".venv/bin/latchkey"), "migrate"], bare.root / "elsewhere")
+    assert status == 0, output
+
+
 def documented_lines() -> str:
     """Return the lines of docs/deployment.md that install a release."""
     page = (CHECKOUT / "docs" / "deployment.md").read_text()
-    (lines,) = re.findall(
-        r"^   ```sh\n((?:   .+\n)+)   ```$", page.partition("### In containers")[0], re.MULTILINE
-    )
+    blocks = re.findall(r"^   ```sh\n((?:   .+\n)+?)   ```$", page, re.MULTILINE)
+    (lines,) = [each for each in blocks if "--extract" in each]
     return dedent(lines)
 
 
