@@ -77,22 +77,24 @@ class Container:
                 stdout=log,
                 stderr=log,
             )
-        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children")
         try:
-            wait_until(lambda: self._nspawn.poll() is not None or children.read_text(), 30)
-            if self._nspawn.poll() is not None:
-                pytest.skip(f"{OTHERWISE}: systemd-nspawn fails here: {self._log.read_text()}")
-            self._leader = children.read_text().split()[0]
-            wait_until(lambda: self.run("systemctl is-system-running", check=False)[1].strip() in BOOTED, 120)
+            wait_until(lambda: self._nspawn.poll() is not None or self._is_booted(), 120)
         except BaseException:
-            print(self._log.read_text())
             self.__exit__()
             raise
+        if self._nspawn.returncode is not None:
+            pytest.skip(f"{OTHERWISE}: systemd-nspawn fails here: {self._log.read_text()}")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._nspawn.terminate()
         self._nspawn.wait()
+
+    def _is_booted(self) -> bool:
+        # The first child of systemd-nspawn is none of the container.
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
+        self._leader = children[-1] if children else "none"
+        return self.run("systemctl is-system-running", check=False)[1].strip() in BOOTED
 
     def enter(self, *spaces: str) -> list[str]:
         """Return the command that runs another one in namespaces of the container, by default in all."""
@@ -119,17 +121,19 @@ class Container:
 
     def type(self, text: str, *answers: str) -> str:
         """Run lines on a terminal, and answer each of their questions for a password."""
-        pid, terminal = pty.fork()
-        if pid == 0:
-            command = self.shell(text)
-            os.execvp(command[0], command)
+        terminal, program = pty.openpty()
         shown, left = "", list(answers)
-        with contextlib.suppress(OSError):  # the end
-            while piece := os.read(terminal, 1000).decode():
-                shown += piece
-                if left and re.search(r"(administrator|confirmation): $", shown):
-                    os.write(terminal, f"{left.pop(0)}\n".encode())
-        assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), left) == (0, []), shown
+        with subprocess.Popen(
+            self.shell(text), stdin=program, stdout=program, stderr=program, start_new_session=True
+        ) as process:
+            os.close(program)
+            with contextlib.suppress(OSError):  # the end
+                while piece := os.read(terminal, 1000).decode():
+                    shown += piece
+                    if left and re.search(r"(administrator|confirmation): $", shown):
+                        os.write(terminal, f"{left.pop(0)}\n".encode())
+        os.close(terminal)
+        assert (process.returncode, left) == (0, []), shown
         return shown
 
     def go_to(self, folder: str, *files: Path) -> None:
