@@ -230,8 +230,8 @@ ROWS = [
     ),
     ("message-totals", "SELECT", UNLIMITED, "rate limits are off"),
     ("backup", "SELECT", PUBLIC, None),
-    ("backup", IDLE.format("8 days"), PUBLIC, "Run latchkey backup FILE"),
-    ("backup", "DELETE FROM last_done", PUBLIC, "Run latchkey backup FILE"),
+    ("backup", IDLE.format("8 days"), PUBLIC, "Set AUTH_BACKUP_RECIPIENTS to what"),
+    ("backup", "DELETE FROM last_done", PUBLIC, "Set AUTH_BACKUP_RECIPIENTS to what"),
 ]
 
 
