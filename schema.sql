@@ -174,7 +174,7 @@ CREATE TABLE oauth_grants (
 );
 CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
--- `counter` is that of the newest refresh token; for `used_counter` and `successor_counter` see
+-- `counter` is that of the newest refresh token; for `used_counter`, `successor_counter` and `echoes` see
 -- sql/functions/refreshing.sql. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
@@ -212,6 +212,7 @@ CREATE TABLE sessions (
   first_passkey_at timestamptz,
   used_counter      bigint,
   successor_counter bigint,
+  echoes            jsonb,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);

@@ -88,7 +88,8 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
-                                 :refresh_limit_seconds))
+                                 :refresh_limit_seconds)),
+       echoes = refreshed_echoes(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval)
   FROM users AS u, user_objects AS copy, oauth_grants AS g, oauth_clients AS c
  WHERE s.id = :session_id
    AND u.id = s.user_id

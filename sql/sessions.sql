@@ -66,7 +66,8 @@ SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (jud
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval,
-                                 CASE WHEN :decides IS NULL THEN :refresh_limit_seconds END))
+                                 CASE WHEN :decides IS NULL THEN :refresh_limit_seconds END)),
+       echoes = refreshed_echoes(s, :counter, :rotation, :reuse_interval)
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id
@@ -234,9 +235,12 @@ RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(
           with_audience(user_object(u)::text, :audience) AS user_object,
           know_network(s.user_id, :network) AS passed;
 
--- name: renew_session(session_id uuid, mfa_required text, audience text) -> row?
+-- name: renew_session(session_id uuid, reuse_interval integer, mfa_required text, audience text) -> row?
+-- A refresh that is not counted. The session's tokens from before stay what they are.
 UPDATE sessions AS s
-   SET counter = s.counter + 1, refreshed_at = now()
+   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
+         SELECT * FROM refreshed(s, s.counter, true, :reuse_interval, NULL)),
+       echoes = refreshed_echoes(s, s.counter, true, :reuse_interval)
   FROM users AS u
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,

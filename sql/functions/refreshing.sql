@@ -4,15 +4,25 @@
 -- moved it, or release 0.3.0; then the used one is `counter - 1`. `sent` is the counter of the client's
 -- token; `reuse_for` and `count_for` are seconds.
 
--- Returns an error_code, or null. Of a token that was skipped, or whose successor was used, two clients have
--- a copy: it is dead for good. That comes before the limit, or a thief could hide the theft by using it up. A
--- token ahead of the session is good: the database was restored from a backup.
+-- Whether a token was used before the one of `used_counter`, and within the reuse interval: a late tab shows
+-- it. `echoes` has, by `counter`, the counters of such tokens and when they stop being echoes. So it counts no
+-- more once a step-up has moved `counter`, or a node of 0.5.1, which does not write it.
+CREATE OR REPLACE FUNCTION is_echo(s sessions, sent bigint) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce((s.echoes -> s.counter::text ->> sent::text)::timestamptz > now(), false)
+$$;
+
+-- Returns an error_code, or null. Of a token that was skipped, or whose successor was used and that is no
+-- echo, two clients have a copy: it is dead for good. That comes before the limit, or a thief could hide the
+-- theft by using it up. A token ahead of the session is good: the database was restored from a backup.
 CREATE OR REPLACE FUNCTION refresh_refusal(s sessions, sent bigint, most integer) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE WHEN sent < s.counter
                    AND sent <> CASE WHEN s.successor_counter = s.counter THEN s.used_counter
-                                    ELSE s.counter - 1 END THEN 'refresh_token_already_used'
+                                    ELSE s.counter - 1 END
+                   AND NOT is_echo(s, sent) THEN 'refresh_token_already_used'
               WHEN s.refreshes >= most AND s.counted_until > now() THEN 'over_request_rate_limit' END
 $$;
 
@@ -36,12 +46,30 @@ CREATE OR REPLACE FUNCTION refreshed(
                  refreshes integer, counted_until timestamptz)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce(new.counter, s.counter), sent, coalesce(new.counter, s.counter),
+  SELECT coalesce(new.counter, s.counter), CASE WHEN is_echo(s, sent) THEN s.used_counter ELSE sent END,
+         coalesce(new.counter, s.counter),
          CASE WHEN new.counter IS NULL THEN s.refreshed_at ELSE now() END,
          counted.refreshes, counted.counted_until
-    FROM (SELECT CASE WHEN sent >= s.counter OR s.refreshed_at <= now() - make_interval(secs => reuse_for)
+    FROM (SELECT CASE WHEN sent >= s.counter OR NOT is_echo(s, sent)
+                           AND s.refreshed_at <= now() - make_interval(secs => reuse_for)
                       THEN greatest(sent, s.counter) + rotates::integer END) AS new (counter)
    CROSS JOIN refresh_window(s.refreshes, s.counted_until, count_for) AS counted
+$$;
+
+-- `echoes` after the same refresh: those that still are, and the token that was used before this one.
+CREATE OR REPLACE FUNCTION refreshed_echoes(s sessions, sent bigint, rotates boolean, reuse_for integer)
+  RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN sent < s.counter THEN s.echoes
+              ELSE (SELECT jsonb_build_object(sent + rotates::integer, jsonb_object_agg(used, until))
+                      FROM (SELECT used, until::timestamptz
+                              FROM jsonb_each_text(s.echoes -> s.counter::text) AS earlier (used, until)
+                             UNION ALL
+                            SELECT s.used_counter::text, s.refreshed_at + make_interval(secs => reuse_for)
+                             WHERE s.successor_counter = s.counter) AS uses
+                     WHERE until > now()
+                    HAVING count(*) > 0) END
 $$;
 
 -- What the audit log says of a refresh, from the session as the refresh left it, or null.

@@ -38,6 +38,13 @@ def assert_ended(session, database, reason="refresh_token_reused"):
     assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == reason
 
 
+def used_twice(session, database):
+    """Use a session's token and, more than a minute later, its successor: another copy of the first is dead."""
+    successor = session.refreshed()
+    age(database, 61)
+    return successor.refreshed()
+
+
 class TestRefresh:
     def test_refresh_returns_new_tokens_and_the_whole_user_as_it_is_now(self, alice, database):
         session = alice.sign_in()
@@ -134,7 +141,7 @@ class TestUsedToken:
     def test_used_token_ends_the_session_once_its_second_successor_was_used(self, session, database):
         session.refreshed()
         age(database, 61)
-        newest = session.refreshed().refreshed()
+        newest = used_twice(session, database)
         assert_error(session.refresh(), *STOLEN)
         assert_ended(newest, database)
 
@@ -147,15 +154,36 @@ class TestUsedToken:
 
     def test_reused_token_ends_its_session_alone_when_its_successor_was_used(self, alice, session, database):
         phone = alice.open_session()
-        newest = session.refreshed().refreshed()
+        newest = used_twice(session, database)
         assert_error(session.refresh(), *STOLEN)
         assert_ended(newest, database)
         assert phone.get("/user").status_code == 200
         assert phone.refresh().status_code == 200
 
-    def test_theft_is_logged_without_the_token(self, sign_in_with, alice, capfd):
+    def test_late_tab_gets_the_present_token_within_the_interval_of_its_own_use(self, session, database):
+        second = session.refreshed()
+        newest = second.refreshed().refreshed()
+        before = database.one("SELECT counter, used_counter, successor_counter, refreshed_at FROM sessions")
+        for late in (session, second):
+            assert late.refreshed().refresh_token == newest.refresh_token
+        columns = "counter, used_counter, successor_counter, refreshed_at"
+        assert database.one(f"SELECT {columns} FROM sessions") == before
+        assert database.count("audit_log", "starts_with(action, 'refresh')") == 0
+        assert newest.refresh().status_code == 200
+
+    def test_copy_from_before_the_interval_ends_the_session_though_others_are_echoes(self, session, database):
+        """The interval is that of the token's own use, which the uses of its successors do not prolong."""
+        second = session.refreshed()
+        age(database, 61)
+        third = second.refreshed()
+        newest = third.refreshed().refreshed()
+        assert third.refreshed().refresh_token == newest.refresh_token
+        assert_error(session.refresh(), *STOLEN)
+        assert_ended(newest, database)
+
+    def test_theft_is_logged_without_the_token(self, sign_in_with, alice, database, capfd):
         session = sign_in_with()
-        session.refreshed().refreshed()
+        used_twice(session, database)
         session.refresh()
         log = capfd.readouterr().err
         (event,) = [json.loads(line) for line in log.splitlines() if "refresh_token_reused" in line]
@@ -213,13 +241,14 @@ class TestWithoutRotation:
         successor = first.refreshed()
         age(database, 61)
         assert first.on(client).refreshed().refresh_token == successor.refresh_token
+        age(database, 61)
         successor.on(client).refreshed()
         assert_error(refresh(client, first.refresh_token), *STOLEN)
         assert_ended(successor.on(client), database)
 
     def test_token_rotated_earlier_counts_as_stolen_without_rotation(self, client, app, alice, database):
         first = alice.sign_in(client=app.test_client())
-        newest = first.refreshed().refreshed()
+        newest = used_twice(first, database)
         assert_error(refresh(client, first.refresh_token), *STOLEN)
         assert_ended(newest.on(client), database)
 
@@ -329,7 +358,7 @@ class TestConcurrency:
 
     def test_replay_among_concurrent_refreshes_ends_the_session(self, server, client, alice, database):
         first = alice.sign_in()
-        newest = first.refreshed().refreshed()
+        newest = used_twice(first, database)
         tokens = (newest.refresh_token, first.refresh_token)
         answers = at_once(50, lambda number: refresh(server, tokens[number % 2]))
         codes = [answer.json.get("error_code") for answer in answers]
@@ -343,14 +372,14 @@ class TestConcurrency:
 
     def test_dead_token_waits_for_the_user_without_holding_the_session(self, session, alice, database):
         """Otherwise it would lock itself and a sign-out, which has locked the user."""
-        session.refreshed().refreshed()
+        used_twice(session, database)
         with database.locked("users", alice.id) as lock:
             waiting = lock.start(session.refresh)
             database.run("SELECT FROM sessions FOR UPDATE NOWAIT")
         assert_error(waiting.result(), *STOLEN)
 
     @pytest.mark.parametrize("end", ["password change", "theft"])
-    def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, end):
+    def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, database, end):
         other, session = alice.sign_in(), alice.sign_in()
         # Each worker has seen the tokens and may have cached them.
         answers = at_once(16, lambda _: session.on(server).get("/user"))
@@ -359,7 +388,7 @@ class TestConcurrency:
         if end == "password change":
             other.put("/user", json={"password": "Another-Horse-1"})
         else:
-            session.refreshed().refreshed()
+            used_twice(session, database)
             session.refresh()
         for answer in at_once(16, lambda _: session.on(server).get("/user")):
             assert_error(answer, 401, "session_not_found")

@@ -285,7 +285,9 @@ class TestNothingIsLost:
     def test_stolen_refresh_token_still_ends_the_session(self, either, alice, database):
         client, answer = either
         session = alice.sign_in(client=client)
-        session.refreshed().refreshed()
+        newer = session.refreshed()
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '1 hour'")
+        newer.refresh()
         answer(sub="another")
         assert_error(session.refresh(), 400, "refresh_token_already_used")
         assert database.value("SELECT end_reason FROM sessions") == "refresh_token_reused"

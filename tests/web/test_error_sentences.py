@@ -122,12 +122,14 @@ def test_access_token(client):
     assert_error(client.get("/user"), 401, "no_authorization", sentence, ANYTHING)
 
 
-def test_refresh_token(alice):
+def test_refresh_token(alice, database):
     ended, session = alice.sign_in(), alice.sign_in()
     ended.post("/logout?scope=local")
     sentence = "Invalid Refresh Token: Refresh Token Not Found"
     assert_error(ended.refresh(), 400, "refresh_token_not_found", sentence)
-    session.refreshed().refreshed()
+    newer = session.refreshed()
+    database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
+    newer.refresh()
     sentence = "Invalid Refresh Token: Already Used"
     assert_error(session.refresh(), 400, "refresh_token_already_used", sentence)
 

@@ -211,6 +211,7 @@ class TestLimitBySession:
         client = limited(REFRESH="3 per 5 minutes")
         owner = alice.sign_in().on(client)
         thief = session_of(client, refresh(client, owner.refresh_token))
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
         for _ in range(2):
             thief = session_of(client, refresh(client, thief.refresh_token))
         assert_refused(thief.refresh(), 300, 3)

@@ -234,7 +234,7 @@ class TestObstacles:
 
 class TestTimeline:
     def test_timeline_shows_acts_refusals_messages_and_sessions(
-        self, explain, make_app, service_role, outbox, parts
+        self, explain, make_app, service_role, outbox, parts, database
     ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         client, dave = app.test_client(), "dave@example.com"
@@ -245,7 +245,9 @@ class TestTimeline:
         sign_in(client, dave)
         follow(client, "signup", link)
         session = session_of(client, sign_in(client, dave))
-        newest = session.refreshed().refreshed()
+        newest = session.refreshed()
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
+        newest = newest.refreshed()
         session.refresh()
         assert_error(newest.get("/user"), 401, "session_not_found")
         sign_in(client, dave, "wrong")

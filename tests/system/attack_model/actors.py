@@ -45,6 +45,13 @@ _TIMES = {
     "known_networks": ("seen_at",),
     "outbox": ("created_at", "expires_at", "next_attempt_at"),
 }
+_ECHOES = """
+UPDATE sessions
+   SET echoes = (SELECT jsonb_object_agg(counter, (SELECT jsonb_object_agg(used, until::timestamptz - %(by)s::interval)
+                                                     FROM jsonb_each_text(tokens) AS each (used, until)))
+                   FROM jsonb_each(echoes) AS newest (counter, tokens))
+ WHERE echoes IS NOT NULL
+"""
 _STATE = """
 SELECT u.email, u.phone, u.password_hash,
        ARRAY(SELECT provider || ' ' || subject FROM identities WHERE user_id = u.id ORDER BY 1) AS identities,
@@ -142,6 +149,7 @@ class Environment:
         }
         by = " ".join(f"{amount} {unit}" for unit, amount in interval.items())
         self.rows.run("; ".join(f"UPDATE {table} SET {moves}" for table, moves in moved.items()), by=by)
+        self.rows.run(_ECHOES, by=by)
 
     def pass_time_step(self) -> None:
         """Let 30 seconds pass for authenticator apps, whose codes work once."""
