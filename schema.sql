@@ -30,7 +30,8 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
--- several sign-ups, of which no password counts yet.
+-- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
+-- or an import set for this address; nodes of 0.5.1 leave it null.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -60,6 +61,7 @@ CREATE TABLE users (
   first_factor_at       timestamptz,
   sign_up_hash          text,
   password_leaked_at    timestamptz,
+  password_vouched      boolean,
   CONSTRAINT users_made_by_check CHECK (
     made_by IN ('signup', 'administrator', 'import', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )

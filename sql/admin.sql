@@ -4,14 +4,15 @@
 WITH created AS (
   INSERT INTO users (
     id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
-    password_hash, role, admin_since, user_metadata, app_metadata, made_by, banned_until
+    password_hash, role, admin_since, user_metadata, app_metadata, made_by, banned_until,
+    password_vouched
   )
   VALUES (
     coalesce(:id, gen_random_uuid()), :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
     :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
     :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
     merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator',
-    end_of_ban(:ban_duration)
+    end_of_ban(:ban_duration), :password_hash IS NOT NULL
   )
   RETURNING users
 ), identified AS (
@@ -36,13 +37,14 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata,
---                       sets_ban boolean, ban_duration double precision)
+--                       sets_ban boolean, ban_duration double precision, sets_password boolean)
 UPDATE users
    SET role = coalesce(:role, role),
        admin_since = CASE WHEN coalesce(:role, role) = 'admin' THEN coalesce(admin_since, now()) END,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),
        banned_until = CASE WHEN :sets_ban THEN end_of_ban(:ban_duration) ELSE banned_until END,
+       password_vouched = password_vouched OR :sets_password,
        updated_at = now()
  WHERE id = :id;
 

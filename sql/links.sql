@@ -3,10 +3,10 @@
 --                             is_invited boolean) -> row?
 WITH created AS (
   INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
-                     made_by, invited_at, confirmation_sent_at)
+                     made_by, invited_at, confirmation_sent_at, password_vouched)
   SELECT :new_id, :email, :phone, :password_hash,
          merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata),
-         :made_by, CASE WHEN :is_invited THEN now() END, now()
+         :made_by, CASE WHEN :is_invited THEN now() END, now(), :password_hash IS NOT NULL
    WHERE :new_id IS NOT NULL
   ON CONFLICT DO NOTHING
   RETURNING users
@@ -27,7 +27,7 @@ SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS
 -- name: take_over_unconfirmed(user_id uuid, user_metadata user_metadata, is_invited boolean)
 UPDATE users
    SET user_metadata = merge_metadata(user_metadata, :user_metadata),
-       made_by = 'link',
+       made_by = 'link', password_vouched = password_hash IS NOT NULL,
        invited_at = CASE WHEN :is_invited THEN now() ELSE invited_at END,
        confirmation_sent_at = now()
  WHERE id = :user_id;

@@ -4,8 +4,8 @@
 -- the browser's own sign-up has set: it belongs to a resent link too.
 SELECT u.id,
        NOT is_banned(u)
-         AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
-                           WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
+         AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL
+                           WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL
                            ELSE :purpose NOT IN ('email_change', 'phone_change') OR NOT EXISTS (
                              SELECT FROM users AS o
                               WHERE (o.email = :email OR o.phone = :phone) AND NOT gives_way(o)) END

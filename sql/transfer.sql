@@ -29,10 +29,10 @@ WITH wanted AS (
 ), created AS (
   INSERT INTO users (id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at,
                      phone_proved, password_hash, app_metadata, user_metadata, invited_at, last_sign_in_at,
-                     banned_until, admin_since, made_by, created_at)
+                     banned_until, admin_since, made_by, created_at, password_vouched)
   SELECT id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
          password_hash, merge_metadata('{}', app_metadata), merge_metadata('{}', user_metadata), invited_at,
-         last_sign_in_at, banned_until, admin_since, 'import', created_at
+         last_sign_in_at, banned_until, admin_since, 'import', created_at, password_hash IS NOT NULL
     FROM wanted
   ON CONFLICT DO NOTHING
   RETURNING id, role

@@ -149,7 +149,7 @@ SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', '
 --   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
 -- Timestamps as text: Python's datetime has fewer years than Postgres.
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
-       password_hash IS NULL AS lacks_password, own_hash(users) IS NOT NULL AS has_own_password,
+       NOT keeps_password(users) AS lacks_password, own_hash(users) IS NOT NULL AS has_own_password,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(banned_until) AS banned_until,
        is_anonymous(users) AS is_anonymous,

@@ -163,9 +163,9 @@ def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_ha
         if user.is_confirmed:
             raise ApiError("email_exists")
         own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
-        queries.take_over_unconfirmed(tx, user_id=user.id, **own)
         # A stranger may know the previous one.
         queries.set_password(tx, user_id=user.id, password_hash=password_hash)
+        queries.take_over_unconfirmed(tx, user_id=user.id, **own)
         queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved", voids=True)
     return user.id
 

@@ -194,8 +194,9 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        leads_to_password = outcome.purpose == "recovery" or "password_removed" in outcome.members
-        return _redirect_elsewhere(outcome.session.row, target, leads_to_password)
+        is_removed = "password_removed" in outcome.members
+        leads_to_password = outcome.purpose == "recovery" or is_removed
+        return _redirect_elsewhere(outcome.session.row, target, leads_to_password, is_removed)
     # The page that asked for a change would ask another browser to sign in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
@@ -218,11 +219,11 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
-def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool) -> Response:
+def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
     to = arrivals.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
-    return arrivals.redirect_with_cookie(session, to, page)
+    return arrivals.redirect_with_cookie(session, to, page, is_removed=is_removed)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

@@ -4,9 +4,9 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.domain.account import removal
 from auth.domain.account.changes import change_user
 from auth.domain.sessions import browser_sessions
-from auth.domain.sign_in.arrivals import redirect_onward
+from auth.domain.sign_in.arrivals import PASSWORD_REMOVED, redirect_onward
 from auth.pages.confirm import require_proof
-from auth.web import Level, form_schemas, guard
+from auth.web import Level, form_schemas, forms, guard
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import redirect_to_own, text
@@ -61,6 +61,8 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
         problem=problem,
         kind=kind,
         is_first=is_first,
+        is_removed=forms.signed("done") == PASSWORD_REMOVED,
+        has_password=guard.live_caller().password_hash is not None,
         known=browser_sessions.resume(),
         changes=len(changes),
     )

@@ -65,6 +65,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         purpose=path.replace("-", "_") + channel,
         channel=channel,
         is_used=used is not None,
+        has_asked=kept.has_asked,
         # The code of a banned user is used, here.
         waits=kept.has_asked
         and not channel
@@ -123,8 +124,9 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
     outcome = spend(link_type, by_code(kept.address, sent["code"], **waiting.browser()), redirects=False)
     way = "code" if path == "sign-in" else "password"
-    to, page_after = _onward("forgot-password" if "password_removed" in outcome.members else path)
-    return redirect_with_cookie(outcome.session.row, to, page_after, way=way)
+    is_removed = "password_removed" in outcome.members
+    to, page_after = _onward("forgot-password" if is_removed else path)
+    return redirect_with_cookie(outcome.session.row, to, page_after, way=way, is_removed=is_removed)
 
 
 @blueprint.post("/waiting/state")

@@ -21,11 +21,19 @@ AS $$
   SELECT coalesce(u.password_hash, u.sign_up_hash)
 $$;
 
+-- Whether the code of a sign-up leaves the user a password: its own, or one that an operator vouches for.
+CREATE OR REPLACE FUNCTION keeps_password(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.password_hash IS NOT NULL AND (u.made_by IN ('signup', 'link') OR u.password_vouched IS TRUE)
+$$;
+
 -- The only writer of `users.password_hash`. `sign_in` stores another hash of the same password.
 CREATE OR REPLACE FUNCTION set_password(owner uuid, hash text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  UPDATE users SET password_hash = hash, sign_up_hash = NULL, password_leaked_at = NULL, updated_at = now()
+  UPDATE users SET password_hash = hash, sign_up_hash = NULL, password_leaked_at = NULL,
+                   password_vouched = NULL, updated_at = now()
    WHERE id = owner
 $$;
 
@@ -35,6 +43,9 @@ CREATE OR REPLACE FUNCTION set_address(
 ) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
+  -- An operator vouches for a password at the addresses that the user has then.
+  UPDATE users SET password_vouched = NULL
+   WHERE id = owner AND address <> CASE kind WHEN 'email' THEN email ELSE phone END;
   UPDATE users SET email = address, new_email = NULL, email_change_sent_at = NULL, email_proved = is_proved,
                    updated_at = now(), email_confirmed_at = CASE WHEN is_confirmed THEN coalesce(
                      CASE WHEN email = address THEN email_confirmed_at END, now()) END
@@ -79,7 +90,8 @@ BEGIN
     PERFORM end_access(owner, NULL, 'address_proved');
     PERFORM void_tokens(owner);
     DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'undo';
-    PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') THEN u.password_hash END);
+    PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') AND keeps_password(u)
+                                     THEN u.password_hash END);
   END IF;
   PERFORM set_address(owner, kind, address, true, true);
   RETURN is_first;

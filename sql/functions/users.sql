@@ -75,7 +75,7 @@ CREATE OR REPLACE FUNCTION gives_way(u users) RETURNS boolean
 AS $$
   SELECT u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL
      AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
-     AND NOT is_banned(u)
+     AND NOT is_banned(u) AND u.password_vouched IS NOT TRUE
 $$;
 
 CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean

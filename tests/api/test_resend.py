@@ -18,6 +18,8 @@ from tests.support.links import (
 )
 from tests.support.users import DAVE, NEW_EMAIL, PASSWORD, session_of, sign_in
 
+OTHER_PASSWORD = "Another-Horse-2"
+
 
 @pytest.fixture
 def resend(client, outbox):
@@ -61,20 +63,27 @@ class TestSignUp:
     @pytest.mark.parametrize(
         ("path", "body"),
         [
-            (None, {}),
             ("/magiclink", {}),
             ("/admin/users", {"password": PASSWORD}),
             ("/admin/invite", {}),
             ("/admin/generate_link", {"type": "invite"}),
         ],
     )
-    def test_user_without_a_sign_up_is_sent_nothing(self, client, service_role, resend, database, path, body):
-        """The link of a sign-up would keep a password that the owner of the address did not set."""
-        if path:
-            made = client.post(path, json={"email": DAVE} | body, headers=service_role)
-            assert made.status_code == 200
+    def test_unconfirmed_user_without_a_sign_up_is_sent_a_code(
+        self, client, service_role, resend, database, path, body
+    ):
+        made = client.post(path, json={"email": DAVE} | body, headers=service_role)
+        assert made.status_code == 200
+        (sent,), _ = resend("signup", DAVE, create_user=True, data={"x": 1}, password=OTHER_PASSWORD)
+        assert sent.kind == "signup"
+        assert session_of(client, type_in(client, "signup", DAVE, sent.code)).user["email"] == DAVE
+        assert sign_in(client, DAVE).status_code == (200 if "password" in body else 401)
+        assert_error(sign_in(client, DAVE, OTHER_PASSWORD), 401, "invalid_credentials")
+        assert database.count("users") == 1
+
+    def test_unknown_address_is_sent_nothing(self, resend, database):
         assert resend("signup", DAVE, create_user=True, data={"x": 1}, password=PASSWORD) == NOTHING
-        assert database.count("users") == (path is not None)
+        assert database.count("users") == 0
 
     def test_banned_user_is_sent_nothing(self, signed_up, resend, database):
         database.run("UPDATE users SET banned_until = 'infinity'")

@@ -30,7 +30,7 @@ from tests.support.openid import (
     make_client,
     tokens_of,
 )
-from tests.support.users import PASSWORD, refresh, register
+from tests.support.users import PASSWORD, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 

@@ -176,3 +176,42 @@ class TestForgottenPassword:
 
     def test_dead_link_leads_to_another_one(self, visitor):
         assert 'href="forgot-password"' in visitor.visit(path("recovery", "x" * 43)).text
+
+
+class TestPasswordOfASignUp:
+    GONE = "For your security we didn’t keep the password from your sign-up. Choose one now, or keep signing in with codes."
+
+    @pytest.mark.parametrize("way", ["sign-in/code", "forgot-password"])
+    def test_page_says_that_another_proof_has_removed_it(self, visitor, outbox, way):
+        visitor.visit("/sign-up")
+        visitor.submit(email=DAVE, password=PASSWORD)
+        visitor.visit("/sign-in" if way == "sign-in/code" else "/forgot-password")
+        visitor.press(way, email=DAVE)
+        page = visitor.submit(code=outbox.last(DAVE).code)
+        assert unsigned(page) == f"{SITE}/new-password?done=password_removed"
+        assert self.GONE in words(page)
+        assert ("Continue without a password" in page.text, "Not now" in page.text) == (True, False)
+        # Later, or for another browser, the page says nothing of a sign-up.
+        assert self.GONE not in words(visitor.visit("/new-password"))
+
+    def test_page_says_nothing_to_a_user_who_has_a_password(self, visitor, dave, outbox):
+        visitor.visit("/forgot-password")
+        visitor.submit(email=DAVE)
+        page = visitor.submit(code=outbox.last(DAVE).code)
+        assert page.url == f"{SITE}/new-password"
+        assert (self.GONE in words(page), "Not now" in page.text) == (False, True)
+
+    def test_page_claims_no_code_for_a_user_whom_an_operator_made_and_sends_one(
+        self, visitor, client, service_role, outbox
+    ):
+        body = {"email": DAVE, "password": PASSWORD}
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        visitor.visit("/sign-in")
+        page = visitor.submit(email=DAVE, password=PASSWORD)
+        assert ("We emailed you a code" in words(page), "Check your inbox" in words(page)) == (False, False)
+        assert "Confirm your email address first: enter your code, or request a new one." in words(page)
+        assert outbox.sent() == []
+        page = visitor.press("sign-up/code")
+        assert "We emailed you a code" in words(page)
+        visitor.submit(code=outbox.last(DAVE).code)
+        assert client.post("/token?grant_type=password", json=body).status_code == 200

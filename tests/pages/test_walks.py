@@ -42,7 +42,7 @@ NOT_SHOWN = (
     *(
         r"consent\.(native|resource|policy_uri|tos_uri)",
         r"logout\.unregistered",
-        r"code\.forgot_password_phone",
+        r"code\.(forgot_password|unconfirmed)_phone|new_password\.removed",
         r"undo\.(taken|totp|webauthn|wrong_key)",
     ),
     r"(confirmed|change_declined|undone)\.\w+|email_change\.decline",

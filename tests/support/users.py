@@ -146,8 +146,9 @@ def register(client: Any, service_role: dict[str, str], email: str, role: str | 
 # As POST /admin/users does.
 _INSERT = """PREPARE insert_person (text, text, text, text, text) AS
 WITH made AS (
-  INSERT INTO users (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
-  VALUES ($1, now(), true, $2, $3, CASE WHEN $3 = 'admin' THEN now() END, 'administrator')
+  INSERT INTO users (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by,
+                     password_vouched)
+  VALUES ($1, now(), true, $2, $3, CASE WHEN $3 = 'admin' THEN now() END, 'administrator', true)
   RETURNING id, email, role
 ), identity AS (
   INSERT INTO identities (user_id, provider, subject, identity_data)

@@ -126,7 +126,7 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
         removal.check_remaining(tx, user_id)
     if password_hash:
         queries.set_password(tx, user_id=user_id, password_hash=password_hash)
-    others: dict[str, Any] = {"sets_ban": "ban_duration" in body}
+    others: dict[str, Any] = {"sets_ban": "ban_duration" in body, "sets_password": bool(password_hash)}
     others |= {name: body.get(name) for name in ("role", "user_metadata", "app_metadata", "ban_duration")}
     changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
     update = _change_roles if changes_roles else queries.update_any_user

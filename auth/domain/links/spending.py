@@ -157,7 +157,7 @@ def _confirm_address(
         recent = [change for change in removal.list_recent(tx, user.id) if change["type"] != kind]
         members["recent_changes"] = recent
     is_kept = proved.sets_password or (is_sign_up and not user.lacks_password)
-    if not is_kept and (is_sign_up or (proved.is_first and user.has_own_password)):
+    if not is_kept and user.has_own_password and (is_sign_up or proved.is_first):
         members["password_removed"] = True
     return Outcome(
         session=Session(session, issue) if session and issue else None,

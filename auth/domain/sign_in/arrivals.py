@@ -23,6 +23,8 @@ from sql import queries
 
 # A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
 LAST_USED = "latchkey_last_used"
+# What the page for a new password is told.
+PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
 # Links that lead to our page for a new password.
 TO_PASSWORD = {"recovery", "invite", "undo"}
@@ -123,12 +125,13 @@ def redirect_signed_in(
     if outcome.authorization_code:
         return redirect(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
-        if "password_removed" in outcome.members:
+        is_removed = "password_removed" in outcome.members
+        if is_removed:
             target = _destination(target).or_site().own_url("new-password")
         elif outcome.purpose == "invite" and is_password_page(target):
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        return _sign_in_browser(target, outcome.session.row, way)
+        return _sign_in_browser(target, outcome.session.row, way, is_removed=is_removed)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
@@ -177,10 +180,17 @@ def redirect_done(target: str, what: str, message: str) -> Response:
 
 
 def redirect_with_cookie(
-    session: Any, destination: Destination, page: str = "sign-in", *, way: str | None = None
+    session: Any,
+    destination: Destination,
+    page: str = "sign-in",
+    *,
+    way: str | None = None,
+    is_removed: bool = False,
 ) -> Response:
-    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page."""
-    return _sign_in_browser(destination.own_url(page), session, way)
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page,
+    which says if the first proof has removed the password of a sign-up.
+    """
+    return _sign_in_browser(destination.own_url(page), session, way, is_removed=is_removed)
 
 
 def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
@@ -232,8 +242,10 @@ def _open_for_application(destination: Destination, level: Level) -> Outcome:
     return Outcome(Session(row, issue))
 
 
-def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:
+def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:
     token = browser_sessions.begin(session)
+    if is_removed:
+        target = with_query(target, forms.signed_query(done=PASSWORD_REMOVED))
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
     response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
     browser_sessions.remember(response, token)

@@ -1,2 +1,0 @@
--- Usable from 0047
-ALTER TABLE sessions ADD COLUMN echoes jsonb;
