@@ -1,6 +1,7 @@
 """What the log says of refusals whose cause the client cannot see: the reason and the setting, no secrets."""
 
 import json
+import re
 
 import pytest
 
@@ -77,17 +78,39 @@ def test_message_beyond_the_quota_is_logged_printed_and_in_the_development_inbox
         bodies.append(client.post("/magiclink", json={"email": alice.email}).json)
     assert [body["message"] for body in bodies] == [bodies[0]["message"]] * 2
     (line,) = said("message_not_sent")
-    assert "AUTH_RATE_LIMIT_MESSAGES" in line
+    reason = r"not sent: 1 per minute \(AUTH_RATE_LIMIT_MESSAGES\); the next at \d\d:\d\d:\d\d UTC"
+    assert re.search(reason, line)
     assert alice.email not in line
     (unsent,) = client.get(f"/dev/inbox?recipient={alice.email}", headers=service_role).json
-    assert (unsent["outcome"], unsent["last_error"].startswith("not sent: quota")) == ("failed", True)
+    assert (unsent["outcome"], bool(re.fullmatch(reason, unsent["last_error"]))) == ("failed", True)
     assert client.get("/dev/inbox?recipient=another@example.com", headers=service_role).json == []
-    assert "not sent: quota" in client.get("/dev/inbox", headers=BROWSER | service_role).text
+    assert "not sent: 1 per minute" in client.get("/dev/inbox", headers=BROWSER | service_role).text
     # Without the inbox, nothing is kept.
     make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().post("/magiclink", json={"email": alice.email})
     assert len(client.get("/dev/inbox", headers=service_role).json) == 1
-    printed = f"To {alice.email}: not sent: quota of the recipient (AUTH_RATE_LIMIT_MESSAGES…, "
-    assert capfd.readouterr().out.startswith(printed)
+    assert re.match(f"To {alice.email}: {reason}\n", capfd.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        (
+            {"MESSAGES": "9 per minute", "MESSAGES_PER_RECIPIENT": "1 per hour"},
+            "1 per hour (AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT)",
+        ),
+        (
+            {"MAIL_TOTAL": "1 per 2 hours", "MESSAGES": "9 per minute"},
+            "this network's tenth of 1 per 7200 seconds (AUTH_RATE_LIMIT_MAIL_TOTAL)",
+        ),
+    ],
+)
+def test_message_beyond_a_limit_names_that_limit_and_when_the_next_may_be(make_app, said, settings, limit):
+    named = {f"AUTH_RATE_LIMIT_{name}": value for name, value in settings.items()}
+    client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **named).test_client()
+    bodies = [client.post("/magiclink", json={"email": "nobody@example.com"}).json for _ in range(2)]
+    assert bodies[0]["message"] == bodies[1]["message"]
+    (line,) = said("message_not_sent")
+    assert f"not sent: {limit}; the next at " in line
 
 
 class TestProvider:

@@ -3,10 +3,12 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import request
+from limits import RateLimitItem
 
 from auth.core import addresses, promises
 from auth.core.logs import ThrottledLog
@@ -20,11 +22,14 @@ from auth.web.limits import Window, add_headers, refusal
 from sql import Transaction, queries
 
 _not_sent = ThrottledLog("message_not_sent")
-_REASONS = {
-    "recipient": "not sent: quota of the recipient (AUTH_RATE_LIMIT_MESSAGES…, AUTH_RATE_LIMIT_INVITE…)",
-    "tenth": "not sent: this network's tenth of AUTH_RATE_LIMIT_{}_TOTAL",
-    "total": "not sent: AUTH_RATE_LIMIT_{}_TOTAL",
+# The setting of a window, by its kind, and whether it counts for a recipient and a network.
+_SETTINGS_OF_WINDOWS = {
+    ("message", True, True): "AUTH_RATE_LIMIT_MESSAGES",
+    ("message", True, False): "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT",
+    ("invite", True, False): "AUTH_RATE_LIMIT_INVITE_PER_ADDRESS",
+    ("invite", False, False): "AUTH_RATE_LIMIT_INVITE",
 }
+_UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
 _MAX_LANGUAGES = 200
 # Seconds. What a stranger's message costs must not show in the requests that follow it.
 _LONGEST_DELAY = 0.75
@@ -155,8 +160,22 @@ def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "quer
         seconds=total.get_expiry(),
     )
     if row.refused_by:
-        _log_unsent(address, _REASONS[row.refused_by].format("MAIL" if is_mail else "SMS"))
+        _log_unsent(address, _reason(row, windows, total, "MAIL" if is_mail else "SMS"))
     return row
+
+
+def _reason(row: "queries.CountMessage", windows: Windows, total: RateLimitItem, channel: str) -> str:
+    """Return why a message is not sent: the limit, its setting, and when the next message may be."""
+    amount, seconds, setting = total.amount, total.get_expiry(), f"AUTH_RATE_LIMIT_{channel}_TOTAL"
+    if row.refused_by == "recipient":
+        used = next(each for each in windows if each["amount"] == row.amount)
+        amount, seconds = used["amount"], used["seconds"]
+        of = (used["kind"], used["subject"] is not None, used["network"] is not None)
+        setting = _SETTINGS_OF_WINDOWS[of]
+    whose = "this network's tenth of " if row.refused_by == "tenth" else ""
+    moment = datetime.now(UTC) + timedelta(seconds=row.seconds_left)
+    limit = f"{amount} per {_UNITS.get(seconds, f'{seconds} seconds')}"
+    return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
 
 
 def _log_unsent(address: str, reason: str) -> None:
