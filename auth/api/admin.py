@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
 
+from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.domain.account import admission, removal
 from auth.domain.account.sign_up import create_addressed_user
@@ -37,10 +38,21 @@ def create_user() -> Response:
     body = read_body(schemas.NewUser())
     if "role" in body and g.actor != "service_role":
         raise ApiError("role.insufficient_permissions", "role: must be absent")
-    if "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
-        cost = latchkey.passwords.highest_cost
-        raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of cost 4 to {cost}")
+    if "password_hash" in body:
+        body["password_hash"] = _stored_form(body["password_hash"])
     return JsonResponse(users.create_user(body))
+
+
+def _stored_form(password_hash: str) -> str:
+    """Return a hash of another system as an import stores it. Raises `ApiError`."""
+    try:
+        stored = legacy.stored_form(password_hash)
+        latchkey.passwords.check_cost(stored)
+    except legacy.UnusableHash as error:
+        raise ApiError(
+            "validation_failed", str(error).replace("password_hash", "password_hash:", 1)
+        ) from None
+    return stored
 
 
 @blueprint.get("/admin/users")
@@ -87,7 +99,7 @@ def list_recent_changes(user_id: str) -> Response:
 def update_any_user(user_id: str) -> Response:
     body = read_body(schemas.AnyUserChange())
     user_id = known_id(user_id, "user_not_found")
-    password_hash = None
+    password_hash = _stored_form(body["password_hash"]) if "password_hash" in body else None
     if "password" in body:
         known = found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
         others = [known.email, known.phone, body.get("email"), body.get("phone")]

@@ -157,11 +157,13 @@ def _ban_duration(value: Any) -> float:
     if value in ("permanent", "none"):
         return math.inf if value == "permanent" else 0.0
     # [0-9], because \d matches digits of other scripts; and a limit, because Postgres' intervals overflow.
-    form = r"([0-9]{1,12}(ms|[smhdw]))+"
+    form = r"([0-9]{1,12}(\.[0-9]{1,9})?(ms|[smhdw]))+"
     if not (isinstance(value, str) and len(value) <= MAX_TEXT and re.fullmatch(form, value)):
-        raise ValidationError("must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null")
-    parts = re.findall(r"([0-9]+)(ms|[smhdw])", value)
-    seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
+        raise ValidationError(
+            "must be a duration in ms, s, m, h, d, w such as 1h30m or 1.5h, or permanent, or null"
+        )
+    parts = re.findall(r"([0-9.]+)(ms|[smhdw])", value)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not 0 < seconds <= _LONGEST_BAN:
         raise ValidationError("must be more than 0 and at most 1000 years, or permanent")
     return seconds

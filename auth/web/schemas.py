@@ -198,6 +198,7 @@ class AnyUser(AdminInput):
     email = fields.Email()
     phone = fields.Phone()
     password = fields.Password()
+    password_hash = fields.Text()
     role = fields.Role()
     email_confirm = fields.Flag()
     phone_confirm = fields.Flag()
@@ -205,11 +206,15 @@ class AnyUser(AdminInput):
     app_metadata = fields.Metadata(load_default=dict)
     ban_duration = fields.BanDuration()
 
+    @validates_schema
+    def has_one_password(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if "password" in data and "password_hash" in data:
+            raise ValidationError("must be absent if there is a password", "password_hash")
+
 
 class NewUser(AnyUser):
     id = fields.Uuid()
     email = fields.Email(required=True)
-    password_hash = fields.Text()
     email_confirm = fields.Flag(load_default=False)
     phone_confirm = fields.Flag(load_default=False)
 
@@ -218,11 +223,6 @@ class NewUser(AnyUser):
         if g.in_dialect and data.get("phone"):
             self.fields["email"].required = False
         return data
-
-    @validates_schema
-    def has_one_password(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        if "password" in data and "password_hash" in data:
-            raise ValidationError("must be absent if there is a password", "password_hash")
 
 
 class AnyUserChange(AnyUser):

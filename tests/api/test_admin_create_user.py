@@ -5,8 +5,9 @@ import re
 
 import bcrypt
 import pytest
+from argon2 import PasswordHasher
 
-from tests.support.answers import A_TIMESTAMP, INVALID, assert_error, assert_ok, identity, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, INVALID, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
 from tests.support.environment import secret
 from tests.support.links import PHONE
@@ -115,8 +116,24 @@ class TestPasswordHash:
         ],
     )
     def test_other_hash_is_refused(self, refused, password_hash):
-        details = "password_hash: must be a bcrypt hash of cost 4 to 6"
-        refused(DAVE | {"password_hash": password_hash}, *INVALID, details=details)
+        refused(DAVE | {"password_hash": password_hash}, *INVALID, details=A_SENTENCE)
+
+    def test_user_signs_in_with_the_password_of_an_argon2_hash_and_it_is_renewed(
+        self, create, client, database
+    ):
+        """As the import takes it, and Django writes it."""
+        made = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
+        for prefix in ("", "argon2"):
+            database.run("DELETE FROM users")
+            assert create(DAVE | {"password_hash": prefix + made, "email_confirm": True}).status_code == 200
+            assert database.value("SELECT password_hash FROM users") == made
+            assert_error(sign_in(client, "dave@example.com", "Another-Horse-1"), 401, "invalid_credentials")
+            assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
+            assert "argon2" not in database.value("SELECT password_hash FROM users")
+
+    def test_argon2_hash_that_takes_too_long_is_refused(self, refused):
+        hash = "$argon2id$v=19$m=65536,t=99,p=1$c29tZXNhbHRzb21lc2FsdA$" + "A" * 43
+        refused(DAVE | {"password_hash": hash}, *INVALID, details=A_SENTENCE)
 
 
 @cases(

@@ -68,7 +68,11 @@ def refused(send, database):
             ["", "0s", "0h0m", "-1h", "+1h", "1", "h", "1y", "1H", "1 h", " 1h", "1h "],
             A_SENTENCE,
         ),
-        (["ban_duration"], ["1h\n", "1.5h", "1e3s", "1h,30m", "\u0662h", "\uff11h", "Permanent"], A_SENTENCE),
+        (
+            ["ban_duration"],
+            ["1h\n", "1.h", ".5h", "1.5.5h", "1,5h", "1e3s", "1h,30m", "\u0662h", "\uff11h", "Permanent"],
+            A_SENTENCE,
+        ),
         (
             ["ban_duration"],
             ["infinity", "null", "999999999999w", "9999999999999h", "9" * 9999 + "h"],

@@ -44,7 +44,6 @@ _BCRYPT = re.compile(
 _MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
 # Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
 _LABEL = b"latchkey password over 72 bytes: "
-_DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four times as long
 # More than the threads, because an admitted request also waits for the database.
 _ADMITTED = 3 * THREADS
 # More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
@@ -68,7 +67,6 @@ class Passwords:
     def __init__(self, settings: Settings, sign_up_salts: SignUpSalts) -> None:
         self._sign_up_salts = sign_up_salts
         self._cost = settings.bcrypt_cost
-        self.highest_cost = self._cost + _DEARER_HASHES
         # Checked for users without a password, so that it takes as long.
         self._dummy_hash = _SCHEME + bcrypt.hashpw(os.urandom(16), bcrypt.gensalt(self._cost)).decode()
         # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
@@ -123,11 +121,6 @@ class Passwords:
         with self.queue():
             matches = self.threads.run(lambda: self._matches(password.encode(), checked))
         return matches and password_hash is not None
-
-    def can_check(self, password_hash: str) -> bool:
-        """Whether this is a bcrypt hash of another system, of a cost that log-ins can afford."""
-        match = _BCRYPT.fullmatch(password_hash)
-        return match is not None and not match[1] and _LEAST_COST <= int(match[3]) <= self.highest_cost
 
     def check_cost(self, password_hash: str) -> None:
         """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""

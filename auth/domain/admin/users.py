@@ -174,7 +174,7 @@ def _record(tx: Transaction, before: Any, after: Any, body: dict[str, Any]) -> N
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
-        "password_changed": "password" in body,
+        "password_changed": "password" in body or "password_hash" in body,
         "email_changed": "email" in changed,
         "phone_changed": "phone" in changed,
         "email_confirmed": "email_confirmed_at" in changed and after.email_confirmed_at,
