@@ -79,7 +79,7 @@ SELECT u.id::text,
          'app_metadata', u.app_metadata,
          'invited_at', iso_8601(u.invited_at),
          'last_sign_in_at', iso_8601(u.last_sign_in_at),
-         'banned_until', iso_8601(u.banned_until),
+         'banned_until', CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END,
          'admin_since', iso_8601(u.admin_since),
          'created_at', iso_8601(u.created_at),
          'identities', (

@@ -151,7 +151,7 @@ SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', '
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
        NOT keeps_password(users) AS lacks_password, own_hash(users) IS NOT NULL AS has_own_password,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
-       iso_8601(banned_until) AS banned_until,
+       CASE WHEN is_banned(users) THEN iso_8601(banned_until) END AS banned_until,
        is_anonymous(users) AS is_anonymous,
        is_banned(users) AS is_banned
   FROM users

@@ -3,10 +3,12 @@
 import json
 from datetime import datetime, timedelta
 
+import bcrypt
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.support.cases import cases
+from tests.support.commands import run_command
 from tests.support.elapsed import assert_left
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.support.server import at_once
@@ -14,6 +16,14 @@ from tests.support.users import NEW_PASSWORD, PASSWORD, register, session_of, si
 
 FOR_EVER = "9999-12-31T23:59:59.000000Z"
 UPDATED = {"updated_at": A_TIMESTAMP}
+
+
+def _exported(app, tmp_path):
+    """Return the one user whom `latchkey users export` writes."""
+    path = tmp_path / "users.jsonl"
+    assert run_command(app, "users", "export", str(path), "--plaintext").exit_code == 0
+    (record,) = [json.loads(line) for line in path.read_text().splitlines() if '"email"' in line]
+    return record
 
 
 @pytest.fixture
@@ -278,6 +288,9 @@ class TestBans:
             ("1d1h1m1s", timedelta(days=1, hours=1, minutes=1, seconds=1)),
             ("3600000ms", timedelta(hours=1)),
             ("30m1h", timedelta(minutes=90)),
+            # A Go duration, as GoTrue takes it.
+            ("1.5h", timedelta(minutes=90)),
+            ("1h0.5m", timedelta(hours=1, seconds=30)),
             ("000001d", timedelta(days=1)),
         ],
     )
@@ -296,6 +309,46 @@ class TestBans:
             lifted = update(alice, {"ban_duration": lifted_by, "user_metadata": {"x": None}})
             assert_ok(lifted, expected | {"banned_until": None})
         assert alice.try_to_sign_in().status_code == 200
+
+    def test_ban_that_is_over_is_shown_nowhere(
+        self, update, alice, client, service_role, app, database, tmp_path
+    ):
+        update(alice, {"ban_duration": "1h"})
+        moved = "UPDATE users SET banned_until = now() - interval '1 second'"
+        # The copy of the user object is from during the ban.
+        copy = "UPDATE user_objects SET object = (object::jsonb || jsonb_build_object('banned_until', iso_8601(now() - interval '1 second')))::text"
+        database.run(f"{moved}; {copy}")
+        session = alice.open_session()
+        shown = [
+            session.user,
+            session.get("/user").json,
+            session.refresh().json["user"],
+            client.get(f"/admin/users/{alice.id}", headers=service_role).json,
+            client.get("/admin/users", headers=service_role).json["data"][0],
+            _exported(app, tmp_path),
+            update(alice, {"user_metadata": {"x": 1}}).json,
+        ]
+        assert [each["banned_until"] for each in shown] == [None] * len(shown)
+        database.run("DELETE FROM audit_log")
+        # There is no ban to lift.
+        assert update(alice, {"ban_duration": None}).json["banned_until"] is None
+        assert database.count("audit_log", "action = 'unbanned'") == 0
+
+    def test_password_of_a_hash_replaces_the_present_one(self, update, alice, database):
+        hash = bcrypt.hashpw(b"Another-Horse-1", bcrypt.gensalt(4)).decode()
+        session = alice.open_session()
+        assert update(alice, {"password_hash": hash}).status_code == 200
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+        assert alice.try_to_sign_in("Another-Horse-1").status_code == 200
+        assert database.count("audit_log", "action = 'password_changed'") == 1
+        both = {"password_hash": hash, "password": "Another-Horse-1"}
+        assert_error(
+            update(alice, both),
+            400,
+            "validation_failed",
+            details="password_hash: must be absent if there is a password",
+        )
 
     @pytest.mark.parametrize("how", ["lifted", "over"])
     def test_banned_user_is_refused_at_once_and_sessions_stay_ended_after_the_ban(
