@@ -2263,6 +2263,7 @@ class SelectCaller(NamedTuple):
     phone_confirmed: bool
     has_factor: bool
     proof_age: int | None
+    is_fresh_recovery: bool | None
 
 def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectCaller | None: ...
 

@@ -87,7 +87,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 -- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                     caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                     session_timebox integer)
---   -> row? (aal?, password_hash?, email?, phone?, proof_age?)
+--   -> row? (aal?, password_hash?, email?, phone?, proof_age?, is_fresh_recovery?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        u.role = 'admin' AS is_admin,
@@ -99,7 +99,8 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
        has_verified_factor(u.id) AS has_factor,
-       extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age
+       extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age,
+       is_fresh_recovery(s) AND NOT has_verified_factor(u.id) AS is_fresh_recovery
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;

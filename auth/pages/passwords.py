@@ -50,7 +50,8 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
         change_user(read_form(form_schemas.PasswordForm()))
         return redirect_onward(to, done="first_password" if is_first else "password")
     if not problem:
-        require_proof()
+        if not guard.live_caller().is_fresh_recovery:
+            require_proof()
         if is_first and guard.live_caller().password_hash:
             return redirect_to_own(to.path("new-password"))
     # If the account, which lists them, is not the next page.

@@ -53,6 +53,14 @@ AS $$
   SELECT CASE WHEN has_verified_factor(u.id) THEN s.factor_proved_at ELSE proved_at(s) END
 $$;
 
+-- Whether a recovery was just proved: within the time of a code, which is the proof for the new password, also
+-- with AUTH_REAUTHENTICATION_AGE=always. `PAGE_CODE_LIFETIME` in auth/core/promises.py is the same.
+CREATE OR REPLACE FUNCTION is_fresh_recovery(s sessions) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT s.method = 'recovery' AND s.opened_by IS NULL AND s.created_at > now() - interval '10 minutes'
+$$;
+
 -- The key of the error that refuses an act, or null.
 --   actor     `session`, `administrator` (in the console or by an access token), `service_role` (the key, and
 --             commands)
@@ -98,7 +106,7 @@ AS $$
     -- A passkey cannot be sent with the change, so it counts for five minutes at least.
     THEN CASE WHEN (proved_at(u, s) > now() - make_interval(secs => greatest(proof_age, 300))) IS NOT TRUE
               THEN 'mfa.reauthentication_needed' END
-    WHEN given IS NOT NULL THEN NULL
+    WHEN given IS NOT NULL OR kind = 'password' AND is_fresh_recovery(s) THEN NULL
     WHEN kind IN ('password', 'account')
     THEN CASE WHEN authenticated_at(s) <= now() - make_interval(secs => change_age)
               THEN 'reauthentication_needed' END

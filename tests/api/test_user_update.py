@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, DAY, assert_error, assert_ok, user
 from tests.support.cases import cases
-from tests.support.links import PHONE
+from tests.support.links import PHONE, hand_in
 from tests.support.server import at_once
-from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD
+from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, session_of, sign_in
 
 EMAIL_CHANGE = {"email": "new@example.com"}
 PHONE_CHANGE = {"phone": PHONE}
@@ -282,6 +282,25 @@ class TestReauthentication:
         assert_needed(put(session, password=NEW_PASSWORD))
         assert_needed(delete(session))
         assert put(session, password=NEW_PASSWORD, current_password=PASSWORD).status_code == 200
+
+    def test_recovery_is_the_proof_for_the_new_password(self, make_app, alice, database, outbox):
+        """Within the time of a code: nobody can be asked for the password that is forgotten."""
+        client = make_app(AUTH_REAUTHENTICATION_AGE="always").test_client()
+
+        def recover():
+            client.post("/recover", json={"email": alice.email})
+            return session_of(client, hand_in(client, "recovery", outbox.last(alice.email, "recovery").token))
+
+        session = recover()
+        older(database, 9 * 60)
+        for change in (EMAIL_CHANGE, PHONE_CHANGE):
+            assert_needed(put(session, **change))
+        assert_needed(delete(session))
+        assert put(session, password=NEW_PASSWORD).status_code == 200
+        late = recover()
+        older(database, 10 * 60)
+        assert_needed(put(late, password=PASSWORD))
+        assert sign_in(client, alice.email, NEW_PASSWORD).status_code == 200
 
     def test_setting_never_requires_a_proof_for_addresses_alone(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())

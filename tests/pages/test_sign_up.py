@@ -174,6 +174,19 @@ class TestForgottenPassword:
         body = {"email": DAVE, "password": NEW}
         assert client.post("/token?grant_type=password", json=body).status_code == 200
 
+    def test_recovery_is_the_proof_whatever_the_setting_says(self, make_app, dave, outbox, client, database):
+        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always"))
+        visitor.visit("/forgot-password")
+        visitor.submit(email=DAVE)
+        visitor.submit(code=outbox.last(DAVE).code)
+        database.run("UPDATE sessions SET created_at = created_at - interval '9 minutes'")
+        assert visitor.visit("/new-password").url == f"{SITE}/new-password"
+        assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
+        body = {"email": DAVE, "password": NEW}
+        assert client.post("/token?grant_type=password", json=body).status_code == 200
+        database.run("UPDATE sessions SET created_at = created_at - interval '2 minutes'")
+        assert "/account/confirm" in visitor.visit("/new-password").url
+
     def test_dead_link_leads_to_another_one(self, visitor):
         assert 'href="forgot-password"' in visitor.visit(path("recovery", "x" * 43)).text
 

@@ -31,6 +31,7 @@ PROMISES: list[tuple[str, str, float]] = [
     ("security.md", r"added in the last (\w+) days", promises.UNDO_LIFETIME / DAY),
     ("security.md", r"It lives (\w+) minutes by SMS", promises.SMS_CODE_LIFETIME / MINUTE),
     ("security.md", r"It lives (\w+) minutes by SMS or for our pages", promises.PAGE_CODE_LIFETIME / MINUTE),
+    ("security.md", r"\*\*A recovery\*\* of the last (\w+) minutes", promises.PAGE_CODE_LIFETIME / MINUTE),
     ("security.md", r"or for our pages, otherwise (\w+) hour", promises.MAIL_CODE_LIFETIME / HOUR),
     (
         "security.md",
