@@ -84,13 +84,16 @@ def skip_second_step() -> Response:
 def _is_asked() -> bool:
     """Whether the session lacks the step, or it is too long ago for a change or for an application."""
     known = guard.live_caller()
-    if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
+    if known.aal != "aal2" or (known.has_factor and not has_proof(known)):
         return True
     waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
 
 
 def _second_step_page(problem: Problem | None = None) -> Response:
+    if problem and not _is_asked():
+        # A form that was sent twice. It gets no new cookie: that is for who gave the right code.
+        return redirect_to_own(destination().path("sign-in"))
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.

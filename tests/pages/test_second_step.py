@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
+from auth.web.forms import FIELD
 from tests.support import passkeys, security_keys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
@@ -85,6 +86,28 @@ class TestAuthenticatorApp:
         visitor.cookies = cookies
         assert "error_code=session_expired" in visitor.post(f"{SITE}/second-step", form).url
         assert visitor.session_cookie
+
+    @pytest.mark.parametrize("way", ["second-step", "second-step/recovery"])
+    def test_form_that_is_sent_twice_goes_on_and_gives_no_cookie(self, visitor, alice, database, way):
+        """By a double click, without JavaScript; another cookie would be for a thief of the first one."""
+        app, session = set_up(alice.open_session())
+        code = session.post("/recovery_codes", json={}).json["codes"][0]
+        sign_in(visitor)
+        before = visitor.page
+        form = {"recovery_code": code} if way.endswith("recovery") else {"code": app.code()}
+        assert visitor.press(way, **form).url == f"{SITE}/account"
+        kept = database.all("SELECT token_hash FROM browser_sessions")
+        # Sent before the answer with the new cookie, and after it.
+        current = {FIELD: visitor.page.forms[0].fields[FIELD]}
+        assert visitor.post(f"{SITE}/{way}", form | current).url == f"{SITE}/account"
+        visitor.page = before
+        assert visitor.press(way, **form).url == f"{SITE}/account"
+        assert database.all("SELECT token_hash FROM browser_sessions") == kept
+        # Without the step, the same code is refused.
+        visitor.press("sign-out")
+        sign_in(visitor)
+        refused = visitor.press(way, **form)
+        assert (refused.status, "is wrong" in refused.text) == (422, True)
 
     @pytest.mark.parametrize(
         "path",

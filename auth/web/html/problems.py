@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, cast
+from urllib.parse import quote
 
 import psycopg2
 from flask import Blueprint, Flask, Response, current_app, request
@@ -64,6 +65,10 @@ _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2
 def asks_for_page() -> bool:
     """Whether the client is a browser, not a program."""
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
+
+
+# Blueprints whose pages people open, and may open with a slash at the end.
+_OPENED = ("pages.", "console.", "docs.")
 
 
 @dataclass(frozen=True)
@@ -273,19 +278,23 @@ def _start_of_form() -> str | None:
     return "sign-in"
 
 
-def _is_ours(path: str, method: str) -> bool:
+def _is_ours(path: str, method: str, rooms: tuple[str, ...] = ("pages.", "brand.")) -> bool:
     """Whether a page, or the target of a form, has this path."""
     adapter = current_app.create_url_adapter(request)
     with suppress(HTTPException):
-        return adapter is not None and adapter.match(path, method)[0].startswith(("pages.", "brand."))
+        return adapter is not None and adapter.match(path, method)[0].startswith(rooms)
     return False
 
 
 def _no_page(error: HTTPException) -> Response:
     """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
     known = as_api_error(error)
-    if request.method in _OPENING and asks_for_page() and (start := _start_of_form()):
-        return redirect_to_own(start)
+    if request.method in _OPENING and asks_for_page():
+        if request.path.endswith("/") and _is_ours(request.path[:-1], "GET", _OPENED):
+            query = request.query_string.decode("ascii", "replace")
+            return redirect_to_own(quote(request.path[1:-1]) + (query and f"?{query}"))
+        if start := _start_of_form():
+            return redirect_to_own(start)
     if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
         return envelope(known)
     missing = ApiError("not_found", headers=known.headers)
