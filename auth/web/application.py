@@ -6,12 +6,13 @@ The comments give what an override saves of the time that GET /user takes in the
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, cast
+from urllib.parse import quote
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from flask import Flask, Request, Response, send_from_directory
 from flask.json.provider import DefaultJSONProvider
 from jinja2 import FileSystemLoader
-from werkzeug.datastructures import MultiDict
+from werkzeug.datastructures import Headers, MultiDict
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import MapAdapter
 
@@ -19,6 +20,7 @@ from auth.web.request_context import RequestContext, g
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 100
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class BoundedRequest(Request):
@@ -69,6 +71,19 @@ class Application(Flask):
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return func  # no view or hook is a coroutine, which Flask would ask each of them: 4 %
+
+
+class Redirect(Response):
+    """A redirect to a URL as it is, of which only control characters, spaces and non-ASCII are encoded."""
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(status=status, headers={"Location": quote(url, safe=_VISIBLE)})
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        # Werkzeug would write it anew: app:///path as app:/path, and a host in lower case.
+        headers = super().get_wsgi_headers(environ)
+        headers["Location"] = self.headers["Location"]
+        return headers
 
 
 class JsonResponse(Response):

@@ -92,22 +92,28 @@ def sent_redirect(body: Mapping[str, Any]) -> str | None:
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
-    """Return `redirect_to` of body or query: None if missing, the site's URL if not allowed."""
+    """Return `redirect_to` of body or query: None if missing, that of `allowed_redirect` otherwise."""
     sent = sent_redirect(body)
     return allowed_redirect(sent) if sent else None
 
 
 def allowed_redirect(url: str) -> str:
-    """Return a URL that may receive tokens: this one or, with a line in the log, the site's."""
-    checked = latchkey.redirects.checked(url)
-    if checked != url:
-        host = None
-        with suppress(ValueError):
-            host = (urlsplit(url).hostname or "")[:255]
-        reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
-        # The rest of the URL may contain a secret.
-        _redirect_refused.count(host=host, reason=reason)
-    return checked
+    """Return a URL that may receive tokens: this one or, with a line in the log, the site's.
+
+    Raises `ApiError` instead for the developer, while AUTH_BASE_URL is this machine.
+    """
+    if allowed := latchkey.redirects.allowed(url):
+        return allowed
+    host = None
+    with suppress(ValueError):
+        host = (urlsplit(url).hostname or "")[:255]
+    reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
+    # The rest of the URL may contain a secret.
+    _redirect_refused.count(host=host, reason=reason)
+    if latchkey.settings.is_local:
+        details = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
+        raise ApiError("validation_failed", details)
+    return latchkey.redirects.site_url
 
 
 def known_id(text: str, key: str) -> str:

@@ -10,11 +10,14 @@ from flask.testing import FlaskClient
 
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
-from tests.support.environment import BASE_URL
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
 from tests.support.users import ALICE, DAVE, PASSWORD
 
 SITE = "https://app.example.com/start"
+# Not on this machine, where a target that is not allowed is refused.
+BASE_URL = "http://auth.example.com"
+PUBLIC = {"AUTH_BASE_URL": BASE_URL, "AUTH_SITE_URL": SITE, "AUTH_VERIFY_ON_GET": "programs"}
+DETAILS = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
 ALLOWED = """
 https://*.preview.example.com/** https://exact.example.com/cb https://query.example.com/cb?x=1
 https://port.example.com:8443/** https://segment.example.com/a/*/b myapp://callback
@@ -24,7 +27,8 @@ https://app.example.com https://app.example.com/ https://app.example.com:443/x
 https://app.example.com/welcome?next=/home&x=%2F%2Fevil.example https://app.example.com//x
 https://app.example.com?@evil.example https://pr-7.preview.example.com/a/b/c https://exact.example.com/cb
 https://query.example.com/cb?x=1 https://port.example.com:8443/x https://segment.example.com/a/anything/b
-myapp://callback
+myapp://callback HTTPS://app.example.com/ https://APP.example.com/ MYAPP://callback
+https://exact.EXAMPLE.com/cb https://app.example.com/? https://app.example.com/x?y=%7B1%7d
 """
 # Other hosts, no scheme or another one, scripts and documents, userinfo, backslashes (which browsers read as
 # slashes), look-alike hosts, ports, paths that parsers shorten or cut differently, and URLs of no pattern.
@@ -32,24 +36,25 @@ myapp://callback
 _HOSTILE = r"""
 https://evil.example https://evil.example?https://app.example.com/ https://2130706433/ https://[::1]/
 //evil.example ///evil.example /relative ?x=1 app.example.com http://app.example.com/start ://app.example.com/
-https:evil.example https:/evil.example https:///evil.example https:\\evil.example HTTPS://app.example.com/
+https:evil.example https:/evil.example https:///evil.example https:\\evil.example HTTPS://evil.example/
 ftp://app.example.com/ javascript:alert(1) javascript://app.example.com/%0aalert(1) vbscript:x
 data:text/html,<script>alert(1)</script> data://app.example.com/,x file://app.example.com/x
 blob:https://app.example.com/x view-source:https://app.example.com/
 https://app.example.com@evil.example https://user@app.example.com/ https://evil.example#@app.example.com/
 https://evil.example\@app.example.com https://app.example.com\.evil.example /\evil.example
 https://app.example.com.evil.example/ https://evilapp.example.com/ https://appxexample.com/
-https://app.example.com./ https://APP.example.com/ https://app%2eexample.com/
+https://app.example.com./ https://APP.example.com.evil.example/ https://app%2eexample.com/
+https://evil.example{.app.example.com/ https://evil.example|app.example.com/ https://evil.example#/app.example.com
 https://app.example.com:8443/ https://app.example.com:0/ https://app.example.com:/ https://app.example.com:99999/
 https://app.example.com/../x https://app.example.com/a/./b https://app.example.com/.%2E/x
 https://app.example.com/..;/x https://app.example.com/%2e.;a=b/x https://app.example.com/%252e%252e/x
 https://app.example.com/%2f%2fevil.example https://app.example.com/%5cevil.example
-https://app.example.com/%0d%0aSet-Cookie:x https://app.example.com/%7f https://app.example.com/#fragment
-https://app.example.com/"onclick='x' https://app.example.com/`x` https://app.example.com/{x}|^
+https://app.example.com/%0d%0aSet-Cookie:x https://app.example.com/%7f https://app.example.com/#\\fragment
+https://app.example.com/"onclick='x' https://app.example.com/<x>
 https://preview.example.com/ https://a.b.preview.example.com/ https://x.preview.example.com:444/
 https://evil.example/.preview.example.com/ https://x.preview.example.com.evil.example/
 https://port.example.com/ https://exact.example.com/cb/ https://query.example.com/cb?x=2
-https://segment.example.com/a/x/y/b myapp://callback/x myapp:callback MYAPP://callback otherapp://callback
+https://segment.example.com/a/x/y/b myapp://callback/x myapp:callback OTHERAPP://callback
 """
 HOSTILE = [
     *_HOSTILE.split(),
@@ -79,7 +84,8 @@ ROUTES = {
 
 @pytest.fixture
 def app(make_app):
-    app = make_app(AUTH_SITE_URL=SITE, AUTH_REDIRECT_ALLOW_LIST=",".join(ALLOWED.split()))
+    allowed = ",".join(ALLOWED.split())
+    app = make_app(**PUBLIC, AUTH_REDIRECT_ALLOW_LIST=allowed)
     # Without the check against the contract, which takes long for thousands of responses.
     app.test_client_class = FlaskClient
     return app
@@ -155,6 +161,20 @@ class TestCreatingALink:
             ask(route, target, by, number)
         assert stored_targets(database) == sorted([default, *GOOD.split()[::4]])
 
+    @pytest.mark.parametrize("settings", [{}, {"AUTH_DEV_INBOX": "true"}], ids=["here", "with the inbox"])
+    @pytest.mark.parametrize("route", ["/magiclink", "/recover", "/signup", "/admin/invite"])
+    def test_service_on_this_machine_names_the_setting_that_allows_a_target(
+        self, make_app, service_role, alice, database, route, settings
+    ):
+        client = make_app(AUTH_SITE_URL=SITE, **settings).test_client()
+        before, body = database.everything(), {"email": alice.email, **ROUTES[route]}
+        for target in ("https://evil.example/#/x", "https://app.example.com:444/"):
+            refused = client.post(route, json=body | {"redirect_to": target}, headers=service_role)
+            assert_error(refused, 400, "validation_failed", details=DETAILS)
+        assert database.everything() == before
+        page = client.get(f"/sign-in?redirect_to={target}", headers=BROWSER)
+        assert (page.status_code, DETAILS in page.text) == (400, True)
+
     def test_body_takes_precedence_over_the_query(self, client, alice, database):
         body = {"email": alice.email, "redirect_to": "https://app.example.com/body"}
         client.post("/magiclink?redirect_to=https://app.example.com/query", json=body)
@@ -205,6 +225,39 @@ class TestOpeningALink:
             assert leads_to(use(client, "magiclink", link(), redirect_to=target), target)
 
     @cases(
+        ("target", "location"),
+        [
+            ("https://app.example.com/#/reset", "https://app.example.com/?code=CODE#/reset"),
+            ("https://app.example.com/?x=1#/a?b#c", "https://app.example.com/?x=1&code=CODE#/a?b#c"),
+            ("https://app.example.com/x?", "https://app.example.com/x?code=CODE"),
+            ("https://app.example.com/x?a&", "https://app.example.com/x?a&code=CODE"),
+            ("HTTPS://APP.Example.com:443/x", "HTTPS://APP.Example.com:443/x?code=CODE"),
+            (
+                "https://app.example.com/{x}|^`?{y}",
+                "https://app.example.com/%7Bx%7D%7C%5E%60?%7By%7D&code=CODE",
+            ),
+            ("https://app.example.com/x?a=[1]'", "https://app.example.com/x?a=[1]'&code=CODE"),
+            ("myapp:///callback", "myapp:///callback?code=CODE"),
+            ("MyApp://Callback", "MyApp://Callback?code=CODE"),
+        ],
+    )
+    def test_code_is_added_to_the_target_as_it_was_sent(self, make_app, alice, database, target, location):
+        allowed = "myapp:///callback,myapp://callback"
+        app = make_app(AUTH_SITE_URL=SITE, AUTH_REDIRECT_ALLOW_LIST=allowed)
+        client, outbox = app.test_client(), Outbox(app.extensions["latchkey"], database)
+        body = {"email": alice.email, "code_challenge": CHALLENGE, "redirect_to": target}
+        assert client.post("/magiclink", json=body).status_code == 200
+        sent = follow(client, "magiclink", outbox.last().token).headers["Location"]
+        assert sent == location.replace("CODE", sent.partition("code=")[2].partition("#")[0])
+
+    @cases("target", ["https://app.example.com/#/reset", "https://app.example.com/#access_token=of-mallory"])
+    def test_tokens_take_the_place_of_the_fragment(self, client, link, target):
+        response = follow(client, "magiclink", link(), redirect_to=target)
+        assert response.location.startswith("https://app.example.com/#access_token=")
+        assert ("of-mallory" in response.location, response.location.count("#")) == (False, 1)
+        assert leads_to(response, "https://app.example.com/")
+
+    @cases(
         ("target", "source"),
         [
             ("https://pr-7.preview.example.com/x", ""),
@@ -219,7 +272,7 @@ class TestOpeningALink:
 
     def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
         ask("/magiclink", "https://exact.example.com/cb")
-        later = make_app(AUTH_SITE_URL=SITE).test_client()
+        later = make_app(**PUBLIC).test_client()
         assert leads_to(follow(later, "magiclink", outbox.last().token))
         ask("/magiclink", "https://exact.example.com/cb")
         opened = follow(client, "magiclink", outbox.last().token, redirect_to="")

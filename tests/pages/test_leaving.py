@@ -75,7 +75,7 @@ def test_application_beside_us_on_one_origin_is_another_website(sign_in, path, i
 
 
 def test_page_leads_to_no_target_that_is_not_allowed(sign_in):
-    response = sign_in("https://evil.example/", AUTH_SITE_URL=APP)
+    response = sign_in("https://evil.example/", AUTH_SITE_URL=APP, AUTH_BASE_URL="http://auth.example.com")
     assert location(response).startswith(f"{APP}#access_token=")
     assert "evil" not in response.text
 

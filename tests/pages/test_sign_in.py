@@ -1,13 +1,13 @@
 """The pages for signing in, without a browser: every form, and every way in which it fails."""
 
 import re
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 
 from tests.support.cases import cases
 from tests.support.links import CHALLENGE, PHONE, SITE, VERIFIER, later, press
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
 from tests.support.users import DAVE, PASSWORD, WRONG_PASSWORD
 
 APPLICATION = "https://app.example.com/signed-in"
@@ -195,11 +195,15 @@ class TestSession:
 
 class TestOtherSites:
     @cases("url", ["https://evil.example/", "//evil.example", "javascript:alert(1)", f"{SITE}.evil.example/"])
-    def test_other_targets_are_replaced_by_the_site(self, app, alice, url):
-        visitor = Visitor(app)
+    def test_other_targets_are_replaced_by_the_site(self, app, make_app, alice, url):
+        refused = Visitor(app).visit(f"/sign-in?{urlencode({'redirect_to': url})}")
+        assert (refused.status, "AUTH_REDIRECT_ALLOW_LIST" in words(refused)) == (400, True)
+        public = make_app(AUTH_BASE_URL="http://auth.example.com", AUTH_SITE_URL=f"{SITE}/start")
+        visitor = Visitor(public)
         visitor.visit(f"/sign-in?{urlencode({'redirect_to': url})}")
         assert "evil" not in visitor.page.headers["Content-Security-Policy"]
-        assert urlsplit(visitor.submit(email=alice.email, password=PASSWORD).url).netloc == "localhost:8000"
+        signed_in = visitor.submit(email=alice.email, password=PASSWORD)
+        assert signed_in.url.startswith(f"{SITE}/start#access_token=")
 
     def test_link_with_an_invalid_code_challenge_does_not_lead_to_an_application(self, client, alice, outbox):
         back = f"{SITE}/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': chr(0)})}"

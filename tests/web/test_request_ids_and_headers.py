@@ -62,7 +62,7 @@ class TestHeaders:
             ("/docs/api", "same-origin"),
             ("/account", "same-origin"),
             ("/account/two-step", "same-origin"),
-            ("/account/two-step?redirect_to=https://app.example.com", None),
+            ("/account/two-step?redirect_to=http://localhost:8000/x", None),
             (f"/account/two-step?code_challenge={CHALLENGE}", None),
             (f"/account/confirm?next=account/two-step?code_challenge%3D{CHALLENGE}", None),
             (f"/sign-in?code_challenge={CHALLENGE}", None),

@@ -8,7 +8,10 @@ from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 _MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CHARACTERS = re.compile(r"[!-~]+")
-_FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")  # no fragment: ours holds the tokens
+_FORBIDDEN = re.compile(r"[\\#\"<>]")
+# Browsers percent-encode these in a path.
+_UNENCODED = re.compile(r"[\^`{|}]")
+_ESCAPE = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
 # Some servers remove path parameters (;…) before they resolve dot segments.
 _DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}(?:;.*)?", re.IGNORECASE)
 _ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
@@ -55,23 +58,28 @@ class AllowList:
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""
-        url = url or ""
+        return self.allowed(url or "") or self.site_url
+
+    def allowed(self, url: str) -> str | None:
+        """Return the URL, percent-encoded, if it is allowed. Its fragment may be any."""
+        url = _encoded(url)
         try:
-            parts = _split(url)
+            parts = _split_target(url)
         except InvalidUrl:
-            return self.site_url
+            return None
         # Servers skip slashes at the beginning of a path.
         as_routed = parts._replace(path=re.sub("//+", "/", unquote(parts.path)))
         if any(redirect.allows(as_routed) for redirect in self._own_redirects):
-            return self.site_url
+            return None
         # supabase-js adds an id of its own flow, and looks for it in the URL that it gets back.
         sent = [pair for pair in parts.query.split("&") if not pair.startswith("sb_flow_id=")]
         parts = parts._replace(query="&".join(sent))
-        return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
+        return url if any(pattern.allows(parts) for pattern in self._patterns) else None
 
     def is_own_page(self, url: str) -> bool:
         """Whether an allowed URL is a page of ours, for which the browser is signed in: it gets no tokens."""
-        return any(page.allows(urlsplit(url)) for page in self._own_pages)
+        parts = _split_target(url)
+        return any(page.allows(parts) for page in self._own_pages)
 
 
 def parse_pattern(pattern: str) -> _Pattern:
@@ -96,11 +104,15 @@ def parse_origin(text: str) -> SplitResult:
 
 
 def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
-    return f"{url}#{urlencode(parameters, quote_via=quote)}"
+    """Return a URL with parameters as its fragment, in place of its own."""
+    return f"{url.partition('#')[0]}#{urlencode(parameters, quote_via=quote)}"
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(parameters, quote_via=quote)}"
+    """Return a URL with further parameters in its query, before its fragment."""
+    rest, sign, fragment = url.partition("#")
+    joint = "?" if "?" not in rest else "" if rest.endswith(("?", "&")) else "&"
+    return f"{rest}{joint}{urlencode(parameters, quote_via=quote)}{sign}{fragment}"
 
 
 def is_web(url: str) -> bool:
@@ -111,7 +123,7 @@ def is_web(url: str) -> bool:
 def origin(url: str) -> str:
     """Return a URL's source expression for a CSP: its origin, or the scheme of an application."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if is_web(url) else f"{parts.scheme}:"
+    return f"{parts.scheme}://{parts.netloc.lower()}" if is_web(url) else f"{parts.scheme}:"
 
 
 def _wildcard(text: str, one: str) -> str:
@@ -122,8 +134,25 @@ def _port(parts: SplitResult) -> int | None:
     return parts.port or _DEFAULT_PORTS.get(parts.scheme)
 
 
+def _encoded(url: str) -> str:
+    return _UNENCODED.sub(lambda found: quote(found[0]), url)
+
+
+def _split_target(url: str) -> SplitResult:
+    """Split a URL without its fragment, which browsers do not send. Raises `InvalidUrl`."""
+    rest, _, fragment = url.partition("#")
+    if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(f"#{fragment}") or "\\" in fragment:
+        raise InvalidUrl("has a fragment with a character that a URL may not have")
+    return _split(rest)
+
+
 def _split(url: str) -> SplitResult:
-    """Split a URL. Raises `InvalidUrl` if another parser might read it differently."""
+    """Split a URL. Raises `InvalidUrl` if another parser might read it differently.
+
+    Of two spellings of a URL, by the case of its scheme, host and escapes, the result is the same, but for
+    `netloc`.
+    """
+    url = _ESCAPE.sub(lambda found: found[0].upper(), _encoded(url))
     if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
         raise InvalidUrl("has a fragment, or a character that a URL may not have")
     try:
@@ -131,11 +160,10 @@ def _split(url: str) -> SplitResult:
         port = parts.port
     except ValueError:
         raise InvalidUrl("is malformed") from None
-    # urlsplit lower-cases the scheme, so compare the URL.
-    if not parts.scheme or not url.startswith(f"{parts.scheme}://") or port == 0:
-        raise InvalidUrl("does not begin with a scheme in lower case and ://")
-    if "@" in parts.netloc or parts.netloc != parts.netloc.lower() or parts.netloc.endswith(":"):
-        raise InvalidUrl("has a user, or a host that is not in lower case")
+    if not parts.scheme or not url.lower().startswith(f"{parts.scheme}://") or port == 0:
+        raise InvalidUrl("does not begin with a scheme and ://")
+    if "@" in parts.netloc or parts.netloc.endswith(":"):
+        raise InvalidUrl("has a user, or a colon without a port")
     if parts.scheme in _DEFAULT_PORTS and not parts.hostname:
         raise InvalidUrl("has no host")
     if parts.scheme in {"javascript", "data", "vbscript", "file", "blob"}:

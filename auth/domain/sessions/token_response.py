@@ -14,7 +14,7 @@ from auth.core.tokens import one_time
 from auth.domain.messages import outgoing
 from auth.domain.sessions.issuing import Issue, about_new, compose, is_asked
 from auth.web import audit, cookies, g
-from auth.web.application import JsonResponse
+from auth.web.application import JsonResponse, Redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -83,7 +83,7 @@ def raise_session(
 def redirect(url: str, status: int = 303) -> Response:
     # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
     # page instead: see auth/web/html/leaving.py.
-    return Response(status=status, headers={"Location": url})
+    return Redirect(url, status)
 
 
 def token_response(session: Session, **members: Any) -> Response:

@@ -39,7 +39,7 @@ def own_page(name: str | None) -> str | None:
 def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
     """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
     sent, checked = sent_redirect(body), checked_redirect(body)
-    if (sent and sent == checked) or g.in_dialect or body.get("code_challenge"):
+    if (sent and latchkey.redirects.allowed(sent)) or g.in_dialect or body.get("code_challenge"):
         return checked
     return _own_target(purpose, has_page=False) or checked
 
@@ -75,7 +75,7 @@ class Destination:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
-        """Read a query or form. A URL that is not allowed is replaced with the site's."""
+        """Read a query or form. Raises the `ApiError` of `allowed_redirect`."""
         sent = values.get("redirect_to")
         checked = allowed_redirect(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked

@@ -193,7 +193,7 @@ def _check_own(asked: consent.Asked) -> None:
 def _check_origin() -> None:
     """Raises `ApiError` for a page that may not receive tokens, unless it is the consent page."""
     sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
-    if sent and sent != (own_page and origin(own_page)) and latchkey.redirects.checked(sent) != sent:
+    if sent and sent != (own_page and origin(own_page)) and not latchkey.redirects.allowed(sent):
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
 
 

@@ -152,9 +152,8 @@ def root() -> str:
 
 def redirect_to_own(path: str, done: str = "") -> Response:
     """Redirect to a path of this service, without its leading slash. Its page tells what is `done`."""
-    path, sign, section = path.partition("#")
     path = with_query(path, forms.signed_query(done=done)) if done else path
-    return redirect(f"{root()}{path}{sign}{section}" or "./")
+    return redirect(f"{root()}{path}" or "./")
 
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:

@@ -1,5 +1,7 @@
 """Redirect targets: the origin of AUTH_SITE_URL and the patterns of AUTH_REDIRECT_ALLOW_LIST."""
 
+from urllib.parse import quote
+
 import pytest
 
 from auth.core.net.redirects import AllowList, InvalidUrl
@@ -17,12 +19,21 @@ def leads_to(url, *patterns, site=SITE):
     [
         *("https://app.example.com", "https://app.example.com/", "https://app.example.com/any/path"),
         *("https://app.example.com/any?query=1&x=%20", "https://app.example.com:443/path"),
-        *("https://app.example.com?x", "https://app.example.com/%C3%BC"),
+        *("https://app.example.com?x", "https://app.example.com/%C3%BC", "HTTPS://app.example.com/"),
+        *("https://APP.Example.com/x", "https://app.example.com/#/x?y", "https://app.example.com#a#b"),
     ],
 )
 def test_origin_of_the_site_is_allowed(url):
     assert leads_to(url) == url
     assert leads_to(None) == SITE
+
+
+@cases("sign", "^`{|}")
+def test_character_that_browsers_encode_is_allowed_encoded(sign):
+    sent = f"https://a.example/{sign}?{sign}#{sign}"
+    assert leads_to(sent, "https://a.example/**") == sent.replace(sign, quote(sign))
+    for pattern in (f"https://a.example/{sign}", f"https://a.example/{quote(sign).lower()}"):
+        assert leads_to(sent, pattern) == sent.replace(sign, quote(sign))
 
 
 @cases("site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"])
@@ -47,10 +58,13 @@ AMBIGUOUS = [
     *("https://app.example.com@evil.example", "https://app.example.com:x@evil.example"),
     *("https://user@app.example.com", "https://@app.example.com"),
     *("https://app.example.com\\@evil.example", "https://evil.example\\@app.example.com"),
-    *("https://evil.example#@app.example.com", "https://app.example.com#fragment"),
-    *("https://app.example.com/#access_token=x", "https:app.example.com", "https:/app.example.com"),
-    *("https:///app.example.com", "https:\\\\app.example.com", "HTTPS://app.example.com"),
-    *("https://APP.example.com", "https://app.example.com.", "https://app.example.com:"),
+    *("https://evil.example#@app.example.com", "https://app.example.com#\\fragment"),
+    *("https://app.example.com/#\t", "https:app.example.com", "https:/app.example.com"),
+    *("https:///app.example.com", "https:\\\\app.example.com", "HTTPS:\\\\app.example.com"),
+    *("https://APP.example.com.evil.example", "https://app.example.com.", "https://app.example.com:"),
+    *("https://app.example.com{.evil.example", "https://evil.example|.app.example.com"),
+    *("https://evil.example^app.example.com/", "https://{app.example.com}/", "https://app.example.com`/"),
+    *("HTTPS://user@app.example.com", "https://\u212aapp.example.com", "https://app.example.com%23/"),
     *("https://app.example.com:0443/x/../y", "https://app.example.com:99999", "https://app.example.com:-1"),
     *(
         "https://app.example.com:\uff14\uff14\uff13",

@@ -72,7 +72,7 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
             " authenticated."
         )
     targets = AllowList(values["site_url"], values["redirect_allow_list"])
-    if targets.checked(values["site_login_url"]) != values["site_login_url"]:
+    if not targets.allowed(values["site_login_url"]):
         found.append(
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
