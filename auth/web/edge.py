@@ -47,6 +47,9 @@ _LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
 _WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
 _ALLOWED = "apikey, authorization, content-type, x-client-info, x-request-id, x-supabase-api-version"
+# What a preflight may ask for beyond these: names, which are sent back as they came.
+_NAMES_OF_HEADERS = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'+.^_`|~0-9A-Za-z-]+)*")
+_LONGEST_NAMES = 1024
 _EXPOSED = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
     "Retry-After, X-Request-Id, X-Total-Count, Link"
@@ -249,7 +252,9 @@ def _is_allowed(response: Response, origin: str) -> bool:
 
 def _allow_request(response: Response, *, is_public: bool) -> None:
     asked = request.headers.get("Access-Control-Request-Headers", "")
-    response.headers["Access-Control-Allow-Headers"] = asked if is_public else _ALLOWED
+    # A header that clients add carries no right.
+    is_good = len(asked) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(asked)
+    response.headers["Access-Control-Allow-Headers"] = asked if is_good else "" if is_public else _ALLOWED
     response.headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
     response.headers["Access-Control-Max-Age"] = "3600"  # seconds
 

@@ -80,6 +80,32 @@ def test_preflight_allows_the_methods_of_any_path(listing, path, method):
     assert "Access-Control-Allow-Credentials" not in response.headers
 
 
+TRACING = "baggage,sentry-trace,traceparent,tracestate,x-datadog-trace-id, x-my_app.version"
+
+
+def test_preflight_of_a_named_origin_allows_the_headers_that_clients_add(listing, make_app):
+    by_default = make_app(AUTH_SITE_URL=f"{APP}/start").test_client()
+    for client in (listing, by_default, make_app(AUTH_CORS_ORIGINS="*").test_client()):
+        for path, method in (("/token", "POST"), ("/auth/v1/user", "PUT")):
+            response = preflight(client, path, method, f"authorization,{TRACING}")
+            assert (response.status_code, response.headers[ALLOWS]) == (200, APP)
+            assert response.headers["Access-Control-Allow-Headers"] == f"authorization,{TRACING}"
+            assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+def test_preflight_of_other_origins_allows_no_header(listing):
+    response = preflight(listing, headers=TRACING, origin=EVIL)
+    assert [name for name, _ in response.headers if name.startswith("Access-Control-")] == []
+
+
+@cases("asked", ["", "*", "x y", "a,,b", "a,", "x: y", "a;b", "a\u00fc", '"a"', "x-" + "a" * 1024, "a\x0bb"])
+def test_preflight_repeats_nothing_but_names_of_headers(listing, asked):
+    response = preflight(listing, headers=asked)
+    assert names(response.headers["Access-Control-Allow-Headers"]) == ALLOWED
+    public = preflight(listing, "/health", "GET", asked, EVIL)
+    assert public.headers["Access-Control-Allow-Headers"] == ""
+
+
 def test_unknown_path_has_no_other_answer_to_options(listing):
     assert listing.options("/nothing", headers={"Origin": APP}).status_code == 404
 
