@@ -111,6 +111,22 @@ class TestMailFrom:
 
     @cases(
         ("text", "name"),
+        [
+            *(
+                (f"{name} <a@b.c>", name)
+                for name in ("Acme, Inc.", "Acme: Login", "A; B", "Acme (EU) [x]", "A.B")
+            ),
+            ('"Acme: Login" <a@b.c>', "Acme: Login"),
+            ("  Acme, Inc.  <a@b.c> ", "Acme, Inc."),
+            ("Müller, Söhne<a@b.c>", "Müller, Söhne"),
+        ],
+    )
+    def test_text_before_the_address_is_the_name(self, load, text, name):
+        sender = urls.mail_address(load(AUTH_MAIL_FROM=text).mail_from)
+        assert (sender.display_name, sender.addr_spec) == (name, "a@b.c")
+
+    @cases(
+        ("text", "name"),
         [("a@example.com", "Acme, Inc."), ("<a@example.com>", "Acme, Inc."), ("Billing <a@b.c>", "Billing")],
     )
     def test_sender_has_the_name_of_the_brand_unless_it_has_its_own(self, load, text, name):

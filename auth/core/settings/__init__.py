@@ -49,9 +49,9 @@ class Settings:
     bind: str = kinds.parsed(validators.bind, "127.0.0.1")
     workers: int = kinds.number(cores(), 1, 256)
     state_dir: Path = kinds.path("var")
-    base_url: str = kinds.text("", validators.public_url)
-    site_url: str = kinds.text("", validators.site_url)
-    site_login_url: str = kinds.text("", validators.site_login_url)
+    base_url: str = kinds.url(validators.public_url)
+    site_url: str = kinds.url(validators.public_url)
+    site_login_url: str = kinds.url(validators.site_login_url)
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
     # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
     # used.
@@ -62,7 +62,7 @@ class Settings:
     jwt_secret: str | None = kinds.secret(kinds.text(None, validators.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000, " of seconds")
     backup_recipients: tuple[str, ...] = kinds.list_of((), validators.backup_recipient)
-    jwt_issuer: str = kinds.text("")
+    jwt_issuer: str = kinds.text("", validators.issuer)
     jwt_audience: str = kinds.text("authenticated", validators.audience)
     token_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ACCESS_TOKENS)
     id_claims: claim_rules.Paths = kinds.claims_of(claim_rules.OF_ID_TOKENS)
@@ -80,7 +80,9 @@ class Settings:
     manual_linking: bool = kinds.flag(True)
     passkeys_enabled: bool = kinds.flag(True)
     webauthn_rp_id: str = kinds.text("", relying_party.rp_id)
-    webauthn_origins: tuple[str, ...] = kinds.list_of((), relying_party.origin, may_be_empty=False)
+    webauthn_origins: tuple[str, ...] = kinds.list_of(
+        (), relying_party.origin, may_be_empty=False, each=urls.origin
+    )
     email_enabled: bool = kinds.flag(True)
     phone_enabled: bool = kinds.flag(True)
     email_confirm_required: bool = kinds.flag(True)
@@ -99,7 +101,7 @@ class Settings:
     mfa_tokens: str = kinds.choice("second_step", "second_step", "full")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     oauth_server: bool = kinds.flag(True)
-    oauth_consent_url: str = kinds.text("", validators.public_url)
+    oauth_consent_url: str = kinds.url(validators.public_url)
     oauth_dynamic_registration: bool = kinds.flag(False)
     oauth_client_documents: tuple[str, ...] = kinds.document_hosts()
     oauth_redirect_schemes: tuple[str, ...] = kinds.list_of(
@@ -144,7 +146,7 @@ class Settings:
     rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     rate_limit_captcha: RateLimitItem = kinds.rate_limit("120 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)
-    cors_origins: tuple[str, ...] | None = kinds.list_of(None, validators.origin)
+    cors_origins: tuple[str, ...] | None = kinds.list_of(None, validators.origin, each=urls.origin)
     pages: bool = kinds.flag(True)
     console: bool = kinds.flag(None)
     brand_name: str = kinds.text("", brand.check_name)

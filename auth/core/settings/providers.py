@@ -112,7 +112,7 @@ def _ec_key(value: str) -> None:
 
 def _url(value: str) -> None:
     problem = "must be an https URL without a user or fragment, or an http URL of this machine"
-    parts = urls.split_http_url(value, problem)
+    parts = urls.split_http_url(urls.http_url(value, problem), problem)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError(problem)
 

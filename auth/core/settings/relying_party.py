@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core.net import networks
-from auth.core.settings.values.validators import matching
+from auth.core.settings.values.validators import matching, one_origin
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
@@ -19,9 +19,12 @@ rp_id = matching(_DOMAIN, "must be a lower-case domain such as example.com, with
 
 def origin(value: str) -> None:
     match = _WEB.fullmatch(value)
+    problem = "must be https origins such as https://app.example.com, without a path"
     is_secure = match and (match["scheme"] == "https" or networks.is_loopback(match["host"]))
-    if not is_secure and not _ANDROID.fullmatch(value):
-        raise ValueError("must be https origins such as https://app.example.com, without a path")
+    if is_secure:
+        one_origin(value, _WEB.pattern, problem)
+    elif not _ANDROID.fullmatch(value):
+        raise ValueError(problem)
 
 
 def defaults(values: Mapping[str, Any]) -> dict[str, Any]:

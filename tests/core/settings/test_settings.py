@@ -316,11 +316,6 @@ class TestProblems:
             ("AUTH_AUDIT_RETENTION", "0", "Must be a whole number of days from 1 to 36500."),
             ("AUTH_SESSION_TIMEBOX", "1", "Must be a whole number of seconds from 60 to 315360000, or none."),
             ("AUTH_HOOK_SEND_SMS_SECRETS", "v1,whsec_ü", HOOK_SECRET),
-            (
-                "AUTH_SITE_URL",
-                "https://App.example",
-                f"Has a user, or a host that is not in lower case. {PUBLIC_URL}",
-            ),
             ("AUTH_SITE_URL", "https://*.example.com", "Has a wildcard. Remove it."),
             ("AUTH_SITE_LOGIN_URL", "https://*.example.com", "Has a wildcard. Remove it."),
             ("AUTH_SITE_LOGIN_URL", "http://localhost:8000/#x", LOGIN_URL),

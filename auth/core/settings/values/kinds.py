@@ -12,7 +12,7 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.core.settings.values import encryption, hooks, validators
+from auth.core.settings.values import encryption, hooks, urls, validators
 from auth.core.settings.values.validators import Check, validator
 from auth.core.tokens import claim_rules
 
@@ -90,6 +90,12 @@ def text(default: str | None, *each: Check) -> str:
     return setting(lambda env, name: cast(str, env.str(name, default, validate=validator(*each))))
 
 
+def url(*each: Check) -> str:
+    """Declare the URL of a website, empty if it is unset."""
+    check = validator(*each)
+    return setting(lambda env, name: urls.in_lower_case(env.str(name, "", validate=check) or ""))
+
+
 def path(default: str | None) -> Path:
     """Declare a path; the field says whether it may be None."""
 
@@ -135,12 +141,18 @@ def choice(default: str | None, *choices: str) -> str:
     return text(default, OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
 
 
-def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> tuple[str, ...]:
+def list_of(
+    default: tuple[str, ...] | None,
+    check: Check,
+    *,
+    may_be_empty: bool = True,
+    each: Callable[[str], str] = str.strip,
+) -> tuple[str, ...]:
     def check_all(values: list[str]) -> None:
         for value in values:
             check(value)
 
-    options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
+    options: dict[str, Any] = {"subcast": each, "validate": validator(check_all)}
 
     def read(env: Env, name: str) -> tuple[str, ...]:
         given = env.list(name, default and list(default), **options)

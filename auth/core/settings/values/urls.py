@@ -61,9 +61,10 @@ def smtp_server(url: str) -> SmtpServer:
 
 def mail_address(text: str, default_name: str = "") -> Address:
     """Parse `Name <address>`, or an address alone."""
-    name, address = parseaddr(text)
+    # parseaddr takes a comma or colon in a name for an end, and silently drops what it cannot parse.
+    unquoted = re.fullmatch(r'\s*([^"<>]*?)\s*<([^<>]*)>\s*', text)
+    name, address = unquoted.groups() if unquoted else parseaddr(text)
     problem = "must be an address such as Example <no-reply@example.com>, with ASCII before the @"
-    # parseaddr silently drops what it cannot parse.
     if text.count("@") != 1 or re.search(r"[\r\n\0]", text) or len(name) > 100:
         raise ValueError(problem)
     with suppress(EmailNotValidError):
@@ -85,11 +86,23 @@ def webhook_secret(text: str) -> str:
     return text
 
 
-def http_url(text: str) -> str:
-    split_http_url(text, HTTP_URL)
+def http_url(text: str, problem: str = HTTP_URL) -> str:
+    split_http_url(text, problem)
     if not re.fullmatch(r"[!-~]+", text):
-        raise ValueError(HTTP_URL)
+        raise ValueError(problem)
     return text
+
+
+def in_lower_case(url: str) -> str:
+    """Return a URL with its scheme and host in lower case."""
+    start = re.match(r"[^:/?#]+://[^/?#]*", url)
+    return url[: start.end()].lower() + url[start.end() :] if start else url
+
+
+def origin(text: str) -> str:
+    """Return an origin as browsers send it: in lower case, without the default port."""
+    text = in_lower_case(text.strip())
+    return text.removesuffix({"https": ":443", "http": ":80"}.get(text.partition("://")[0], ""))
 
 
 def split_http_url(text: str, problem: str) -> SplitResult:

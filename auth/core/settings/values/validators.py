@@ -6,6 +6,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import limits
 import psycopg2
@@ -62,12 +63,6 @@ def matching(pattern: str, problem: str) -> Check:
     return check
 
 
-origin = matching(
-    r"\*|[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", "must be * or origins such as https://app.example.com"
-)
-rate_limit_storage = matching(
-    r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or a URL such as redis://host:6379/0"
-)
 sms_provider = matching(
     "none|console|twilio", "must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS"
 )
@@ -81,6 +76,21 @@ audience = matching(
     f"is {SECOND_STEP} or a UUID, which only other tokens have. Use another name, such as authenticated",
 )
 twilio_id = matching(r"[A-Za-z0-9]+", "must be letters and digits, as Twilio shows it")
+
+
+def origin(value: str) -> None:
+    problem = "must be * or origins such as https://app.example.com, without a path or wildcard"
+    if value != "*":
+        one_origin(value, r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", problem)
+
+
+def one_origin(value: str, pattern: str, problem: str) -> None:
+    """Raises `ValueError(problem)` for what browsers do not send."""
+    matching(pattern, problem)(value)
+    try:
+        redirects.parse_origin(value)
+    except redirects.InvalidUrl:
+        raise ValueError(problem) from None
 
 
 def flag(env: Env, name: str, default: bool | None) -> bool | None:
@@ -164,13 +174,17 @@ def https_url(value: str) -> None:
 
 
 def public_url(value: str) -> None:
-    if urls.split_http_url(value, _PUBLIC_URL).query:
+    urls.split_http_url(value, _PUBLIC_URL)
+    if "?" in value:
         raise ValueError(_PUBLIC_URL)
-
-
-def site_url(value: str) -> None:
-    public_url(value)
     _target(value, _PUBLIC_URL)
+
+
+def issuer(value: str) -> None:
+    try:
+        urlsplit(value)
+    except ValueError:
+        raise ValueError("must be a URL such as https://auth.example.com") from None
 
 
 def site_login_url(value: str) -> None:
@@ -234,14 +248,14 @@ def bind(value: str) -> str:
 
 def captcha(value: str) -> None:
     if value not in ("off", "altcha", "turnstile", "hcaptcha"):
-        urls.split_http_url(
+        urls.http_url(
             value, "must be off, altcha, turnstile, hcaptcha or the URL that verifies tokens (siteverify)"
         )
 
 
 def leaked_passwords(value: str) -> None:
     if value not in ("", "file", "online", "off"):
-        urls.split_http_url(value, "must be file, online, off or the URL of a mirror of the range API")
+        urls.http_url(value, "must be file, online, off or the URL of a mirror of the range API")
 
 
 def domains(value: str) -> frozenset[str]:
@@ -261,6 +275,13 @@ def domains(value: str) -> frozenset[str]:
     if value.strip() and not found:
         raise ValueError(_DOMAINS)
     return found
+
+
+def rate_limit_storage(value: str) -> None:
+    with suppress(ValueError):
+        if re.fullmatch(r"postgresql|memory://|rediss?://[!-~]+", value) and urlsplit(value).port != 0:
+            return
+    raise ValueError("must be postgresql, memory:// or a URL such as redis://host:6379/0")
 
 
 def rate_limits(
