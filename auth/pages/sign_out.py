@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, request
 
 from auth.domain.sessions import browser_sessions
-from auth.web import Level, form_schemas
+from auth.web import Level, form_schemas, forms
 from auth.web.context import latchkey
 from auth.web.html import signing_out
 from auth.web.html.destinations import destination
@@ -21,7 +21,7 @@ def show_sign_out() -> Response:
     """Ask whether to sign out. A link alone must not do it: any site could send the browser here."""
     url, known = _back(), browser_sessions.resume()
     if known is None:
-        return signing_out.signed_out(url)
+        return signing_out.signed_out(url, is_stuck=forms.signed("done") == signing_out.STUCK)
     host = urlsplit(url).netloc if url else None
     # The host is the name of the brand, unless one is set.
     application = host if host != latchkey.settings.brand_name else None
@@ -41,5 +41,5 @@ def sign_out() -> Response:
 
 def _back() -> str | None:
     """Return the `redirect_to` of the request if it is allowed."""
-    url = destination().redirect_to
-    return url if url == request.values.get("redirect_to") else None
+    url, sent = destination().redirect_to, request.values.get("redirect_to")
+    return url if sent and latchkey.redirects.allowed(sent) else None

@@ -67,9 +67,8 @@ def show_logout() -> Response:
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
     # Anybody can register one. It must not lead visitors who never used it from our page to its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
-    # The user would take the page of a good sign-out for that of the application.
-    if is_users and not asked.is_unregistered:
-        return signing_out.end(url)
+    if is_users:
+        return signing_out.end(url, is_stuck=asked.is_unregistered)
     if known is None:
         return signing_out.signed_out(url if asked.claims else None, is_stuck=asked.is_unregistered)
     language = None

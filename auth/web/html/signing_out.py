@@ -9,6 +9,9 @@ from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
 from auth.web.html.page import page, redirect_to_own
 
+# What the page of a sign-out tells of one that does not lead back to the application.
+STUCK = "stuck"
+
 
 def ask(
     action: str,
@@ -33,9 +36,10 @@ def ask(
     )
 
 
-def end(url: str | None, scope: str = "local") -> Response:
+def end(url: str | None, scope: str = "local", *, is_stuck: bool = False) -> Response:
     browser_sessions.end(scope)
-    response = redirect(url) if url else redirect_to_own("sign-out")
+    # Otherwise the user would take the page of a good sign-out for that of the application.
+    response = redirect(url) if url else redirect_to_own("sign-out", STUCK if is_stuck else "")
     browser_sessions.forget(response)
     return response
 
