@@ -151,9 +151,12 @@ class Caddy(ReverseProxy):
         if len(upstreams) > 1:
             text = text.replace("# health_", "health_")
         version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
-        if re.match(r"v?2\.6\.[0-2]\b", version):
-            text = text.replace("request_buffers 2MB", "buffer_requests")
-            text = text.replace("response_buffers 2MB", "buffer_responses\nmax_buffer_size 2MB")
+        if not re.match(r"v?2\.6\.[0-2]\b", version):
+            self.environment |= {
+                "LATCHKEY_REQUEST_BUFFERS": "request_buffers 2MB",
+                "LATCHKEY_RESPONSE_BUFFERS": "response_buffers 2MB",
+                "LATCHKEY_BUFFER_SIZE": "#",
+            }
         file = self.directory / "Caddyfile"
         file.write_text(text)
         return [program, "run", "--config", str(file), "--adapter", "caddyfile"]

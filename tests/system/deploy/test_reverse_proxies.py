@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.programs import find_program
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
 
 HSTS = "max-age=63072000; includeSubDomains"
@@ -129,6 +130,44 @@ def test_unreachable_service_is_a_json_error_and_no_token_is_logged(tmp_path, na
     logs = [path.read_bytes() for path in tmp_path.rglob("*.log")]
     assert logs
     assert not [log for log in logs if b"topsecret" in log]
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def assert_page(response, status, heading):
+    assert (response.status_code, response.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert f"<h1>{heading}</h1>" in response.text
+    assert '<a href="">Try again</a>' in response.text
+    assert response.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("1", "no-store")
+    assert_headers(response)
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_browser_gets_a_page_while_the_service_restarts(tmp_path, name):
+    with PROXIES[name](tmp_path, f"127.0.0.1:{free_port()}") as proxy, proxy.client() as client:
+        for method, path in (("GET", "/sign-in?next=account"), ("POST", "/sign-in")):
+            response = client.request(method, path, headers=BROWSER)
+            assert_page(response, 503 if name == "nginx" else 502, "Back in a moment")
+        assert client.get("/user", headers={"Accept": "application/json"}).json()["msg"]
+
+
+def test_caddyfile_is_valid_as_it_is_shipped():
+    program = find_program("caddy", "caddy", "DEPLOY/CADDYFILE IS NOT TESTED")
+    version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
+    if not re.match(r"v?2\.6\.[0-2]\b", version):
+        pytest.skip("the shipped lines on buffers are those of Debian's Caddy 2.6.2")
+    command = [
+        program,
+        "validate",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        str(CHECKOUT / "deploy" / "Caddyfile"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "Valid configuration"), done.stderr
 
 
 CONSOLE = [
@@ -263,6 +302,8 @@ def test_tls_has_forward_secrecy_and_authenticated_encryption_alone(tmp_path, ta
 def test_flood_of_requests_is_refused_with_json(tmp_path, target):
     with Nginx(tmp_path, target.url.removeprefix("http://"), rate="1r/m") as nginx, nginx.client() as client:
         responses = [client.get("/health") for _ in range(120)]
+        page = client.get("/sign-in", headers=BROWSER)
+    assert_page(page, 429, "Too many requests")
     assert [response.status_code for response in responses[:101]] == [200] * 101
     refused = [response for response in responses if response.status_code != 200]
     assert refused
