@@ -449,3 +449,24 @@ class TestAttacks:
     )
     def test_sign_in_leads_back_to_a_request_alone(self, signed_in, next_page):
         assert signed_in.visit(f"/sign-in?{urlencode({'next': next_page})}").url == f"{SITE}/account"
+
+
+def test_stale_form_of_a_second_tab_names_the_application_that_asked(make_app, alice, database):
+    app = make_app(AUTH_SITE_URL="http://localhost:3000", AUTH_BRAND_NAME="Acme")
+    client_id = insert_client(database, name="Grafana")
+    visitor = Visitor(app)
+    visitor.visit(authorize_path(client_id, state="of-the-second-tab"))
+    stale = visitor.page
+    visitor.visit(authorize_path(client_id))
+    visitor.submit(email=alice.email, password=PASSWORD)
+    fields = stale.forms[0].fields | {"email": alice.email, "password": PASSWORD}
+    page = visitor.post(f"{SITE}/sign-in", fields)
+    assert page.status == 403
+    said = words(page)
+    assert "Continue to Grafana You signed in or out in another window" in said
+    assert "You’re signed in. Grafana will know who you are." in said
+    assert ("localhost:3000" in said, "Continue to Acme" in said) == (False, False)
+    assert asks(visitor) is False
+    visitor.press("sign-in/continue")
+    assert asks(visitor)
+    assert answer(visitor.press("oauth/consent", action="approve").url)["state"] == "of-the-second-tab"
