@@ -437,3 +437,41 @@ def test_section_is_absent_while_the_provider_is_off(make_app, carol, alice, dat
     page = visitor.visit(f"/console/users/{alice.id}")
     assert (page.status, "pplication" in words(page).partition("Timeline")[0]) == (200, False)
     assert "console/applications" not in page.text
+
+
+class TestOnThisMachine:
+    """An administrator without a factor."""
+
+    def test_sign_in_of_the_last_minutes_is_enough_to_add_an_application(self, operator, database):
+        page = operator.visit("/console/applications/new")
+        assert (page.status, "factor_code" in page.text) == (200, False)
+        operator.press("applications/new", **NEW)
+        assert _SECRET.search(operator.page.text)
+        assert database.count("oauth_clients") == 1
+
+    def test_older_sign_in_is_asked_for_a_proof_before(self, operator, database):
+        operator.visit("/console/applications/new")
+        database.run("UPDATE sessions SET created_at = created_at - interval '16 minutes'")
+        operator.press("applications/new", **NEW)
+        assert "/account/confirm?" in operator.page.url
+        assert database.count("oauth_clients") == 0
+        assert "/account/confirm?" in operator.visit("/console/applications/new").url
+
+    def test_other_acts_ask_for_a_factor(self, operator, database):
+        client_id = add(database)
+        page = operator.visit(f"/console/applications/{client_id}/delete")
+        assert (page.status, database.count("oauth_clients")) == (200, 1)
+        assert "/account/confirm?by=code" in page.url
+
+    def test_factor_of_an_administrator_who_has_one_is_asked_for(self, armed, database):
+        page = armed.visit("/console/applications/new")
+        assert "factor_code" in page.text
+        armed.press("applications/new", **NEW)
+        assert database.count("oauth_clients") == 0
+
+    def test_public_service_asks_for_a_factor(self, make_app, carol, database):
+        public = "http://auth.example.com"
+        operator = Visitor(make_app(AUTH_BASE_URL=public), public).with_session_of(carol)
+        assert "/account/confirm?by=code" in operator.visit("/console/applications/new").url
+        operator.send("/console/applications/new", **NEW)
+        assert database.count("oauth_clients") == 0

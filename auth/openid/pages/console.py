@@ -142,6 +142,7 @@ _writing = partial(_act, form=_ClientForm, template="act_application.html")
 _MAKING = {
     "new": _writing(
         title="Add an application",
+        is_spared_here=True,
         effects=lambda _subject: [
             "Creates 1 application that can sign users in here.",
             "If it has a secret, you’ll see it once, on the next page.",

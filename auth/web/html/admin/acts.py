@@ -61,6 +61,8 @@ class Act:
     do: Callable[[Subject, dict[str, Any]], object]
     done: str
     needs_factor: bool = False
+    # But not of an administrator without a factor while the service is on this machine.
+    is_spared_here: bool = False
     is_destructive: bool = False
     takes_metadata: bool = False
     is_download: bool = False
@@ -88,16 +90,16 @@ def told(acts: Mapping[str, Act]) -> str | None:
 def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
-        ways = _asked_factors() if act.needs_factor and subject.has_effect else None
+        ways = _asked_factors() if _asks_factor(act) and subject.has_effect else None
         values: dict[str, Any] = {"act": act, "subject": subject, "effects": list(act.effects(subject))}
         return console_page(act.template, problem=problem, ways=ways, **values)
 
     @administrator
     def show(**ids: Any) -> Response:
         require_proof()
-        if act.needs_factor and not g.administrator.has_factor:
+        if _asks_factor(act) and not g.administrator.has_factor:
             return needs_factor()
-        if act.needs_factor:
+        if _asks_factor(act):
             count_challenges()
         return confirmation(**ids)
 
@@ -108,12 +110,17 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     def submit(**ids: Any) -> Response:
         subject = find(**ids)
         form = act.check(subject, read_form(act.form()))
-        if act.needs_factor:
+        if _asks_factor(act):
             _give_factor()
         shown = act.do(subject, form)
         return shown if isinstance(shown, Response) else redirect_to_own(subject.path, name)
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
+
+
+def _asks_factor(act: Act) -> bool:
+    is_spared = act.is_spared_here and latchkey.settings.is_local and not g.administrator.has_factor
+    return act.needs_factor and not is_spared
 
 
 def _asked_factors() -> dict[str, Any]:
