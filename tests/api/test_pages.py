@@ -275,7 +275,8 @@ class TestWelcomePage:
     def test_page_of_a_public_service_leads_to_the_application(self, make_app):
         client = make_app(AUTH_BASE_URL="https://auth.example.com", **APP).test_client()
         page = look(client, "/")
-        assert page.all("a") == [{"class": "button", "href": "https://app.example.com/start"}]
+        sign_in = {"class": "button", "href": "/sign-in"}
+        assert page.all("a") == [sign_in, {"class": "button other", "href": "https://app.example.com/start"}]
         assert __version__ not in page.html
 
 

@@ -3,6 +3,7 @@
 html-validate, which has the rules of the W3C's checker, is installed by `npm ci` in tests/system/clients.
 """
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -20,17 +21,21 @@ from auth.core.text.catalogues import built_in, string
 from tests.support import security_keys
 from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.authenticator import Authenticator
+from tests.support.cases import cases
 from tests.support.contract import page_routes
 from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider
 from tests.support.openid import authorize_path, insert_public_client
 from tests.support.page_clients import HttpPageClient
 from tests.support.page_tour import ALICE, NEW, SETTINGS, TOUR, google
+from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
 
 # A download and a redirect are not pages.
 APART = {"/account/data", "/.well-known/change-password"}
+# Markup, a setting, a route, and a name of the API.
+NO_SENTENCE = re.compile(r"<|&\w+;|\bAUTH_|(?:^|\s)/\w|\w_\w|\{")
 # Texts that the tour does not show, as regular expressions.
 NOT_SHOWN = (
     # They stand where the tour shows others of their kind.
@@ -157,6 +162,16 @@ def check_way_out(name: str, page: Page) -> None:
         assert "sign-out" in targets, name
 
 
+def check_sentences(name: str, page: Page) -> None:
+    """Check that the title of the tab, and what is said of an error, are sentences for people."""
+    title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
+    assert title.strip(), name
+    assert not NO_SENTENCE.search(title), (name, title)
+    for alert in re.findall(r'role="alert"[^>]*>(.*?)</p>', page.text, re.DOTALL):
+        said = html.unescape(re.sub("<[^>]*>", "", alert.partition("<code")[0]))
+        assert not NO_SENTENCE.search(said), (name, said)
+
+
 @contextmanager
 def shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
     """Collect the names of the templates and texts that pages show."""
@@ -193,6 +208,7 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
     def check(name: str) -> None:
         check_headers(name, page_client.visitor.page)
         check_way_out(name, page_client.visitor.page)
+        check_sentences(name, page_client.visitor.page)
 
     page_client.check = check
     app = page_client.app
@@ -211,3 +227,41 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
     }
     pages = {path for method, path, _view in page_routes(app) if method == "get"}
     assert {path for path in pages - visited - APART if not path.startswith("/brand")} == set()
+
+
+@pytest.mark.parametrize("language", sorted(built_in("pages")))
+def test_sentence_of_each_error_has_no_markup_route_or_setting(language):
+    texts = {
+        name: text
+        for name, text in built_in("pages")[language].items()
+        if re.match(r"errors|error|ended", name)
+    }
+    assert len(texts) > 50
+    shown = {name: re.sub(r"\{[{%].*?[%}]\}", "x", text) for name, text in texts.items()}
+    assert {name: text for name, text in shown.items() if NO_SENTENCE.search(text)} == {}
+
+
+def test_unknown_provider_is_refused_by_a_sentence(make_app):
+    visitor = Visitor(make_app(AUTH_BASE_URL="http://auth.example.com"))
+    page = visitor.visit("/authorize?provider=nowhere")
+    check_sentences("unknown provider", page)
+    assert page.status == 400
+    assert "You can’t sign in here with this provider." in words(page)
+    assert "external_providers" not in page.text
+
+
+@cases(
+    ("settings", "links"),
+    [
+        ({}, ["sign-in"]),
+        ({"AUTH_SITE_URL": "https://app.example.com/start"}, ["sign-in", "https://app.example.com/start"]),
+        ({"AUTH_SITE_URL": "https://app.example.com/", "AUTH_PAGES": "false"}, ["https://app.example.com/"]),
+    ],
+)
+def test_first_page_of_a_public_service_links_to_the_sign_in(make_app, settings, links):
+    app = make_app(AUTH_BASE_URL="http://auth.example.com", **settings)
+    page = Visitor(app).visit("/")
+    assert "This is where you sign in to" in words(page)
+    assert re.findall(r'<a class="button[^"]*" href="([^"]+)"', page.text) == [
+        link if ":" in link else f"/{link}" for link in links
+    ]

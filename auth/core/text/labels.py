@@ -81,7 +81,7 @@ def _value(name: str, value: Any) -> str:
     if name == "banned_until":
         return until(text)
     table = _VALUES.get(name, "")
-    return label(table, text) if _has_label(table, text) else quoted(text)
+    return label(table, text) if _has_label(table, text) else text and quoted(text)
 
 
 def _removed(item: str) -> str:

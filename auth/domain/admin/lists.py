@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from auth.core import addresses, typed
+from auth.core import addresses
+from auth.core.text import labels
 from auth.web import counts, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -64,7 +65,9 @@ def emails_in(text: str) -> list[str]:
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
     if wrong := [each for each in found if EmailForm().validate({"email": each})]:
-        raise ApiError("validation_failed", f"emails: must be email addresses, not {', '.join(wrong[:3])}")
+        some = ", ".join(wrong[:3])
+        details = f"emails: must be email addresses, not {some}"
+        raise ApiError("validation_failed", details, rule="emails", field="emails", wrong=labels.quoted(some))
     return [*dict.fromkeys(map(addresses.canonical_typed_email, found))]
 
 
