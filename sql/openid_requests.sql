@@ -18,6 +18,14 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
        (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime)
   FROM client;
 
+-- name: take_oauth_request(id_hash bytea)
+--   -> row? (state?, resource?, nonce?, code_challenge?, max_age?, login_hint?, hinted_id?)
+-- One that a form began and that is bound to no browser yet: to its own id instead.
+DELETE FROM oauth_requests
+ WHERE id_hash = :id_hash AND browser_hash = :id_hash AND approval_hash IS NULL AND expires_at > now()
+RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challenge, prompts, max_age, login_hint,
+          user_id AS hinted_id;
+
 -- name: lock_client_of_request(id_hash bytea)
 --   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
 --     metadata_url?, fetched_until?, gate_origin?)

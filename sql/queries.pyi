@@ -1425,6 +1425,21 @@ def reseal_openid_key(on: Runner, /, *, id: str | None, old: bytes | memoryview 
 
 def insert_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, client_id: str | None, browser_hash: bytes | memoryview | None, redirect_uri: str | None, state: str | None, scopes: Sequence[str | None] | None, resource: str | None, nonce: str | None, code_challenge: str | None, prompts: Sequence[str | None] | None, max_age: int | None, login_hint: str | None, hinted_id: str | None, lifetime: int | None) -> int: ...
 
+class TakeOauthRequest(NamedTuple):
+    client_id: str
+    redirect_uri: str
+    state: str | None
+    scopes: list[str]
+    resource: str | None
+    nonce: str | None
+    code_challenge: str | None
+    prompts: list[str]
+    max_age: int | None
+    login_hint: str | None
+    hinted_id: str | None
+
+def take_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> TakeOauthRequest | None: ...
+
 class LockClientOfRequest(NamedTuple):
     id: str
     name: str

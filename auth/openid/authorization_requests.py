@@ -109,14 +109,17 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any]) -> str:
-    """Write a request of a browser, by its cookie's value, and return its id. Raises `ApiError`."""
+def write(client: Any, redirect_uri: str, browser: str | None, columns: dict[str, Any]) -> str:
+    """Write a request of a browser, by its cookie's value, and return its id. Raises `ApiError`.
+
+    Without the browser, the request is for `take`.
+    """
     authorization_id = one_time.new_token()
     is_written = queries.insert_oauth_request(
         latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
         client_id=client.id,
-        browser_hash=one_time.hash_token(browser),
+        browser_hash=one_time.hash_token(authorization_id if browser is None else browser),
         redirect_uri=redirect_uri,
         lifetime=promises.REQUEST_LIFETIME,
         **columns,
@@ -124,6 +127,16 @@ def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any])
     if not is_written:
         raise ApiError("authorize.oauth_client_not_found")
     return authorization_id
+
+
+def take(authorization_id: str) -> "tuple[queries.SelectClient, str, dict[str, Any]]":
+    """Return client, redirect URI and columns of a request that a form began. Raises `ApiError`."""
+    row = queries.take_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
+    if row is None:
+        raise ApiError("oauth_authorization_not_found")
+    columns = row._asdict()
+    client_id, redirect_uri = columns.pop("client_id"), columns.pop("redirect_uri")
+    return find_client(client_id, redirect_uri), redirect_uri, columns
 
 
 def answer(redirect_uri: str, state: str | None, **members: str) -> str:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import gevent.socket
 from gevent.monkey import get_original
-from gunicorn.http.errors import ParseException
+from gunicorn.http.errors import LimitRequestLine, ParseException
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
 
@@ -24,11 +24,12 @@ class Connection(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
+    received = b""  # last
     head: bytes | None = None  # of a response, held back to be sent with its body: 4 % of GET /user
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
-        data = super().recv(*args)
+        self.received = data = super().recv(*args)
         self.is_reading = self.is_silent = False
         self.begun_at = self.begun_at or time.monotonic()
         return data
@@ -127,5 +128,13 @@ class Worker(GeventWorker):
         if isinstance(exc, gevent.Timeout):
             return
         with suppress(OSError):
-            gevent.socket.socket.sendall(client, refuse(exc, addr[0]))
+            gevent.socket.socket.sendall(client, refuse(exc, addr[0], self.end_of_head(client, exc)))
         close_graceful(client)
+
+    def end_of_head(self, client: Any, exc: BaseException) -> bytes:
+        """Return what follows a request line that is too long: the headers say who asks, if they came."""
+        received: bytes = getattr(client, "received", b"")
+        if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in received:
+            with gevent.Timeout(SILENCE, False):
+                received += client.recv(DRAINED)
+        return received

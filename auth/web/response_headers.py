@@ -1,18 +1,23 @@
 """Headers of every response, whether it comes from Flask or gunicorn."""
 
 import json
+import re
 import uuid
 from http import HTTPStatus
 
 import structlog
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 
+from auth.core.text import languages
+from auth.core.text.catalogues import built_in
 from auth.web.errors import ApiError
 
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 # Of what is not a page: data, styles, scripts and redirects.
 NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
+_HTML = re.compile(rb"\naccept: *[^\r\n]*text/html", re.IGNORECASE)
+_LANGUAGES = re.compile(rb"\naccept-language: *([^\r\n]*)", re.IGNORECASE)
 # Keys of `ERRORS` for the exceptions of gunicorn's parser.
 _REFUSALS = {
     LimitRequestLine: "url.request_entity_too_large",
@@ -22,22 +27,39 @@ _REFUSALS = {
 }
 
 
-def refuse(exception: BaseException, ip: str) -> bytes:
-    """Log a request that gunicorn refuses, and return a raw response that ends the connection."""
+def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
+    """Log a request that gunicorn refuses, and return a raw response that ends the connection.
+
+    A browser whose URL is too long, by the rest of its `head`, gets a page.
+    """
     key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
-    body = json.dumps({"code": error.status, "msg": error.msg, "error_code": error.error_code})
+    is_page = isinstance(exception, LimitRequestLine) and _HTML.search(head)
+    said = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
+    body = (_page(head) if is_page else json.dumps(said)).encode()
     headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
-        "Content-Type": "application/json",
+        "Content-Type": "text/html; charset=utf-8" if is_page else "application/json",
         "Content-Length": str(len(body)),
         "Cache-Control": "no-store",
         "X-Request-Id": request_id,
     }
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
-    lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", body]
+    lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     # Not the request itself, which may hold secrets.
     facts = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
     structlog.get_logger().warning("invalid_request", ip=ip, **facts)
-    return "\r\n".join(lines).encode()
+    return "\r\n".join(lines).encode() + body
+
+
+def _page(head: bytes) -> str:
+    """Return a page for a browser whose URL is too long, in its language."""
+    accepted, languages_known = _LANGUAGES.search(head), built_in("pages")
+    language = languages.choose(languages_known, None, accepted[1].decode("latin-1") if accepted else "")
+    heading, text = (languages_known[language][name] for name in ("error.heading", "errors.url_too_long"))
+    return (
+        f'<!doctype html><html lang="{language}"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{heading}</title><h1>{heading}</h1><p>{text}</p></html>"
+    )

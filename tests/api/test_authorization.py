@@ -2,7 +2,7 @@
 
 import json
 import re
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
 
@@ -305,6 +305,11 @@ class TestRequests:
         assert '<html lang="es"' in visitor.page.text
 
 
+def fields_of(client_id: str, **changes: str) -> dict[str, str]:
+    """Return what `authorize_path` asks for as the fields of a form."""
+    return dict(parse_qsl(authorize_path(client_id, **changes).partition("?")[2]))
+
+
 class TestForm:
     def test_form_of_another_site_finds_the_browser_signed_in(self, signed_in, granted):
         path, _, query = authorize_path(granted, prompt="none").partition("?")
@@ -312,14 +317,76 @@ class TestForm:
         fields = {name: value for name, (value,) in parse_qs(query).items()}
         assert answer(signed_in.post(f"{SITE}{path}", fields).url)["code"]
 
-    def test_repeated_field_is_refused_too(self, client, client_id):
+    def test_repeated_field_is_refused_too(self, client, client_id, database):
         body = f"{authorize_path(client_id).partition('?')[2]}&scope=openid"
         response = client.post(
             "/oauth/authorize", data=body, content_type="application/x-www-form-urlencoded"
         )
-        assert response.status_code == 303
-        url = response.headers["Location"].removeprefix(SITE)
-        assert error_of(client, url)["error"] == "invalid_request"
+        assert response.status_code == 302
+        assert answer(response.headers["Location"])["error"] == "invalid_request"
+        assert database.count("oauth_requests") == 0
+
+    @cases("prompt", ["none", "consent"])
+    def test_long_state_comes_back_to_the_application(self, signed_in, granted, database, prompt):
+        state = "s" * 12_000
+        signed_in.be_at("https://grafana.example.com/")
+        fields = fields_of(granted, prompt=prompt) | {"state": state}
+        page = signed_in.post(f"{SITE}/oauth/authorize", fields)
+        if prompt == "consent":
+            page = signed_in.press("oauth/consent", action="approve")
+        came = answer(page.url)
+        assert (came["state"] == state, came.keys()) == (True, {"code", "state", "iss"})
+        led = [
+            url
+            for method, url, _ in signed_in.requests
+            if method == "GET" and url.startswith(f"{SITE}/oauth/")
+        ]
+        assert max(map(len, led)) < 300
+        # What the form began is gone.
+        assert database.value("SELECT count(*) FROM oauth_requests WHERE id_hash = browser_hash") == 0
+
+    def test_reference_is_for_one_browser_once(self, app, client, client_id, database):
+        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"]
+        assert re.fullmatch(rf"{SITE}/oauth/authorize\?authorization_id=[\w-]{{43}}", led)
+        own_id = led.partition("=")[2]
+        consent = client.get(f"/oauth/consent?authorization_id={own_id}", headers=BROWSER)
+        assert consent.status_code == 404
+        begun = client.get(led.removeprefix(SITE))
+        assert "/oauth/consent?authorization_id=" in begun.headers["Location"]
+        assert own_id not in begun.headers["Location"]
+        for other in (client, app.test_client()):
+            again = other.get(led.removeprefix(SITE))
+            assert_error(again, 404, "oauth_authorization_not_found")
+        assert database.count("oauth_requests") == 1
+
+    def test_reference_of_what_began_by_get_or_has_expired_is_unknown(self, client, client_id, database):
+        begun = client.get(authorize_path(client_id)).headers["Location"].partition("authorization_id=")[2]
+        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"].partition("=")[2]
+        database.run("UPDATE oauth_requests SET expires_at = now() WHERE id_hash = browser_hash")
+        before = database.everything()
+        for authorization_id in (begun, led, "x" * 43, ""):
+            refused = client.get(f"/oauth/authorize?authorization_id={authorization_id}")
+            assert refused.status_code in (400, 404)
+            assert "Location" not in refused.headers
+        assert database.everything() == before
+
+    def test_client_that_was_blocked_meanwhile_is_refused(self, client, client_id, database):
+        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"]
+        database.run("UPDATE oauth_clients SET is_blocked = true")
+        refused = client.get(led.removeprefix(SITE))
+        assert_error(refused, 400, "oauth_client_not_found")
+        assert database.count("oauth_requests") == 0
+
+    @cases("change", [{"client_id": NO_ID}, {"redirect_uri": "https://evil.example/"}])
+    def test_form_of_an_unknown_client_or_uri_leads_nowhere(self, client, client_id, database, change):
+        refused = client.post("/oauth/authorize", data=fields_of(client_id) | change)
+        assert (refused.status_code, "Location" in refused.headers) == (400, False)
+        assert database.count("oauth_requests") == 0
+
+    def test_ui_locales_of_a_form_set_the_language(self, app, client_id):
+        visitor = Visitor(app)
+        visitor.post(f"{SITE}/oauth/authorize", fields_of(client_id, ui_locales="de fr"))
+        assert '<html lang="de"' in visitor.page.text
 
 
 class TestWithoutAsking:

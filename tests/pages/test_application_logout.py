@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -91,6 +91,50 @@ def test_form_of_an_application_signs_the_browser_out(app, alice, hint, client_i
     visitor.be_at(APP)
     sent = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
     assert visitor.post(f"{SITE}/oauth/logout", sent).url == BACK
+    assert not is_signed_in(visitor)
+
+
+def test_form_with_an_id_token_that_fits_in_no_url_signs_the_browser_out(app, alice, hint, client_id):
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.be_at(APP)
+    long = hint(groups=[f"{number:036}" for number in range(240)])
+    assert len(long) > 11_000
+    sent = {"id_token_hint": long, "client_id": client_id, "post_logout_redirect_uri": BACK, "state": "x y"}
+    assert visitor.post(f"{SITE}/oauth/logout", sent).url == f"{BACK}&state=x%20y"
+    led = [url for _, url, _ in visitor.requests if url.startswith(f"{SITE}/oauth/logout?")]
+    assert [len(url) < 600 for url in led] == [True]
+    # It is no ID token.
+    (short,) = parse_qs(urlsplit(led[0]).query)["id_token_hint"]
+    assert short.count(".") == 0
+    assert not is_signed_in(visitor)
+
+
+@cases("hint_of", ["another user", "another application", "nobody"])
+def test_form_with_an_id_token_that_does_not_count_asks(app, alice, bob, hint, client_id, hint_of):
+    hints = {
+        "another user": lambda: hint(sub=bob.id),
+        "another application": lambda: hint(aud=str(uuid.uuid4())),
+        "nobody": lambda: hint()[:-9] + "AAAAAAAAA",
+    }
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.be_at(APP)
+    page = visitor.post(f"{SITE}/oauth/logout", {"id_token_hint": hints[hint_of](), "client_id": client_id})
+    assert page.url.startswith(f"{SITE}/oauth/logout?")
+    assert "asks to sign you out" in words(page)
+    assert is_signed_in(visitor)
+
+
+def test_reference_to_an_id_token_counts_for_ten_minutes(app, parts, alice, client_id):
+    kept = {"sub": alice.id, "aud": client_id}
+
+    def sealed(until, purpose="logout hint"):
+        return parts.sealer.seal_for_url(kept | {"until": until}, purpose)
+
+    visitor, good = Visitor(app).with_session_of(alice), sealed(9e9)
+    for refused in (sealed(int(time.time()) - 1), sealed(9e9, "gate x"), good[:-2], "\u00fc"):
+        visitor.visit(path(id_token_hint=refused, client_id=client_id))
+        assert "asks to sign you out" in words(visitor.page)
+    visitor.visit(path(id_token_hint=good, client_id=client_id, post_logout_redirect_uri=None))
     assert not is_signed_in(visitor)
 
 

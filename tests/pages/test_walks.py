@@ -139,7 +139,8 @@ def from_other_sites(page_client: HttpPageClient, _database) -> None:
     begun = visitor.link_to("authorize?provider=google")
     came = visitor.visit(begun, stop=lambda url: "/callback?" in url)
     visitor.post(came.url.partition("?")[0], dict(parse_qsl(urlsplit(came.url).query)))
-    asked = authorize_path(insert_public_client(page_client.rows, page_client.application))
+    uri = page_client.application
+    asked = authorize_path(insert_public_client(page_client.rows, uri), redirect_uri=uri)
     visitor.post(f"{here}/oauth/authorize", dict(parse_qsl(urlsplit(asked).query)))
     visitor.post(f"{here}/oauth/logout", {"state": "x"})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from auth.core import addresses
+from auth.core import addresses, typed
 from auth.core.text import labels
 from auth.web import counts, targets
 from auth.web.context import latchkey

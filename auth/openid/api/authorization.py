@@ -1,12 +1,14 @@
 """Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1).
 
-Both routes that take a form lead to a GET, because browsers send no cookies with a form of another site.
+Both routes that take a form check it, and lead to a GET with a short reference: browsers send no cookies with
+a form of another site.
 """
 
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, jsonify, request
+from werkzeug.datastructures import MultiDict
 
 from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
@@ -15,7 +17,7 @@ from auth.domain.messages.outgoing import own_url
 from auth.domain.sessions import browser_sessions
 from auth.domain.sessions.token_response import redirect
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.openid import authorization_requests, client_object, consent
+from auth.openid import authorization_requests, client_object, consent, logout_hints
 from auth.openid.oauth_errors import OAuthError
 from auth.web import (
     Level,
@@ -59,21 +61,39 @@ def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
     if request.method == "HEAD":
         return Response()
+    if begun := request.args.get("authorization_id"):
+        return _ask(*authorization_requests.take(begun), request.args.get("ui_locales"))
     sent = read_query(authorization_requests.Origin())
-    if latchkey.settings.oauth_client_documents and client_ids.is_url(sent["client_id"]):
+    if _has_document(sent["client_id"]):
         from auth.openid.documents import fetched
 
         if to_sign_in := fetched.make_current(sent["client_id"]):
             return to_sign_in
+    client, columns, ui_locales = _read(sent)
+    return (
+        columns if isinstance(columns, Response) else _ask(client, sent["redirect_uri"], columns, ui_locales)
+    )
+
+
+def _has_document(client_id: str) -> bool:
+    return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
+
+
+def _read(sent: dict[str, str]) -> tuple[Any, dict[str, Any] | Response, str | None]:
+    """Return the client, the columns of its request or the response that refuses it, and `ui_locales`."""
     client = authorization_requests.find_client(**sent)
-    redirect_uri = sent["redirect_uri"]
     try:
         parameters = _parameters()
         columns = authorization_requests.check(client, parameters)
         if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
             raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     except OAuthError as error:
-        return _refused(client, redirect_uri, error)
+        return client, _refused(client, sent["redirect_uri"], error), None
+    return client, columns, parameters.get("ui_locales")
+
+
+def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: str | None) -> Response:
+    """Lead the browser to the page for consent, or with prompt=none back to the application."""
     if "none" in columns["prompts"]:
         return _without_page(client, redirect_uri, columns)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
@@ -81,8 +101,8 @@ def begin_authorization() -> Response:
     named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
     response = redirect(with_query(own_page, named) if own_page else own_url("oauth/consent", named), 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
-    if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
-        wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
+    if ui_locales and not cookies.sent(LANGUAGE):
+        wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
         cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
     return response
 
@@ -92,18 +112,30 @@ def begin_authorization() -> Response:
 @limited("request_authorization")
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
-    """Lead a request that was sent as a form to the GET."""
-    query = urlencode([*request.form.items(multi=True)])
-    return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+    """Check a request that was sent as a form, and lead to the GET."""
+    sent = read_form(authorization_requests.Origin())
+    if _has_document(sent["client_id"]):
+        # It is fetched for users who are signed in, as whom only the GET knows them.
+        query = urlencode([*request.form.items(multi=True)])
+        return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+    client, columns, ui_locales = _read(sent)
+    if isinstance(columns, Response):
+        return columns
+    begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
+    return redirect(own_url("oauth/authorize", begun | ({"ui_locales": ui_locales} if ui_locales else {})))
 
 
 @blueprint.post("/oauth/logout")
 @takes_foreign_forms
 @refuses_by_page
 def logout_by_form() -> Response:
-    """Lead a form of an application to the page. It needs no session, and counts nothing."""
+    """Lead a form of an application to the page, with what its ID token says instead of the token.
+
+    It needs no session, and counts nothing.
+    """
     sent = read_form(form_schemas.LogoutQuery())
-    return redirect(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
+    sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
+    return redirect(own_url("oauth/logout", {name: value for name, value in sent.items() if value}))
 
 
 @blueprint.get("/oauth/continue")
@@ -198,13 +230,18 @@ def _check_origin() -> None:
 
 
 def _parameters() -> dict[str, str]:
-    if len(request.args.getlist("resource")) > 1:
+    if len(_values().getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
-        sent: dict[str, str] = read_query(authorization_requests.Parameters())
+        read = read_form if request.method == "POST" else read_query
+        sent: dict[str, str] = read(authorization_requests.Parameters())
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
     return {name: value for name, value in sent.items() if value}
+
+
+def _values() -> MultiDict[str, str]:
+    return request.form if request.method == "POST" else request.args
 
 
 def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
@@ -235,7 +272,7 @@ def _count_silent_request() -> None:
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
     g.refused_because = error.error
     authorization_requests.log_refusal(client.id, error.description, error.remedy)
-    states = request.args.getlist("state")
+    states = _values().getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}
     url = authorization_requests.answer(redirect_uri, state or None, **members)

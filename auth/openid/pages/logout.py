@@ -7,12 +7,10 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
-from auth.core.tokens.jws import InvalidAccessToken
 from auth.domain.sessions import browser_sessions
-from auth.openid import client_object
+from auth.openid import client_object, logout_hints
 from auth.openid.authorization_requests import log_unregistered
 from auth.web import Level, cookies, counted, form_schemas, guard
-from auth.web.context import latchkey
 from auth.web.html import signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
@@ -35,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 def _read(sent: Mapping[str, Any]) -> _Asked:
-    claims = _claims(sent.get("id_token_hint", ""))
+    claims = logout_hints.claims(sent.get("id_token_hint", ""))
     client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
     if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
         claims = None
@@ -45,13 +43,6 @@ def _read(sent: Mapping[str, Any]) -> _Asked:
             log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
         return _Asked(client, claims, None, is_unregistered=bool(uri))
     return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
-
-
-def _claims(id_token: str) -> dict[str, Any] | None:
-    try:
-        return latchkey.client_tokens.read_hint(id_token)
-    except InvalidAccessToken:
-        return None
 
 
 @blueprint.get("/oauth/logout")

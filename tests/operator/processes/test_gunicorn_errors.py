@@ -102,6 +102,22 @@ class TestHead:
         (reply,) = exchange(port, sent)
         assert_envelope(reply, status, "request_entity_too_large")
 
+    @cases("length", [9000, 14_000, 30_000])
+    def test_browser_with_a_url_that_is_too_long_gets_a_page(self, port, length):
+        line = b"GET /oauth/logout?id_token_hint=" + SECRET * (length // len(SECRET)) + b" HTTP/1.1"
+        accepts = b"Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+        for language, heading in (("en-US", "That didn’t work"), ("de", "Das hat nicht geklappt")):
+            sent = get(accepts, b"Accept-Language: " + language.encode(), line=line)
+            (reply,) = exchange(port, sent)
+            assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
+            page = reply.body.decode()
+            assert (f'<html lang="{language[:2]}">' in page, f"<h1>{heading}</h1>" in page) == (True, True)
+            assert reply.headers["Content-Length"] == str(len(reply.body))
+            assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+            assert SECRET not in reply.body
+        (reply,) = exchange(port, get(b"Accept: application/json", line=line))
+        assert_envelope(reply, 414, "request_entity_too_large")
+
     @cases(
         ("sent", "status"),
         [

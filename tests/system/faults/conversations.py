@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 
@@ -49,7 +49,7 @@ WITHOUT |= {
     "metadata_of_path",
     "oauth_metadata_of_path",
 }
-WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "make_challenge", "static"}
+WITHOUT |= {"logout_by_form", "make_challenge", "static"}
 # In several transactions: what a cut leaves is disabled, and is deleted at the next try.
 WITHOUT |= {"delete_provider"}
 
@@ -239,6 +239,11 @@ def _begin_authorization(stage: Stage) -> Ask:
     return partial(stage.client.get, authorize_path(insert_client(stage.rows)))
 
 
+def _begin_authorization_by_form(stage: Stage) -> Ask:
+    path, _, query = authorize_path(insert_client(stage.rows)).partition("?")
+    return partial(stage.client.post, path, data=dict(parse_qsl(query)))
+
+
 def _decide_authorization(stage: Stage) -> Ask:
     return _authorization(stage)[0]
 
@@ -309,6 +314,7 @@ REQUESTS: dict[str, Prepare] = {
     "own_callback": _callback,
     "own_callback_by_form": _callback_by_form,
     "begin_authorization": _begin_authorization,
+    "begin_authorization_by_form": _begin_authorization_by_form,
     "get_authorization": _get_authorization,
     "decide_authorization": _decide_authorization,
     "continue_authorization": _continue_authorization,

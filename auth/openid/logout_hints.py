@@ -1,0 +1,39 @@
+"""What tells at a sign-out whose session ends: an ID token, or in a URL, where it may not fit, its claims.
+
+Not a new ID token: whoever has an old one would get a fresh one.
+"""
+
+import time
+from typing import Any
+
+from auth.core import promises
+from auth.core.tokens.derived_keys import CannotOpen
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.web.context import latchkey
+
+_PURPOSE = "logout hint"
+
+
+def claims(hint: str) -> dict[str, Any] | None:
+    """Return the claims of an ID token, even if it has expired, or of what `shortened` made; else None."""
+    try:
+        return latchkey.client_tokens.read_hint(hint)
+    except InvalidAccessToken:
+        return _opened(hint)
+
+
+def shortened(id_token: str) -> str | None:
+    """Return what stands for an ID token for ten minutes, or None if it is not valid."""
+    known = claims(id_token)
+    if known is None:
+        return None
+    kept = {"sub": known["sub"], "aud": known["aud"], "until": int(time.time()) + promises.FLOW_LIFETIME}
+    return latchkey.sealer.seal_for_url(kept, _PURPOSE)
+
+
+def _opened(hint: str) -> dict[str, Any] | None:
+    try:
+        kept = latchkey.sealer.open_from_url(hint, _PURPOSE)
+    except CannotOpen:
+        return None
+    return kept if kept["until"] > time.time() else None
