@@ -439,6 +439,15 @@ def test_section_is_absent_while_the_provider_is_off(make_app, carol, alice, dat
     assert "console/applications" not in page.text
 
 
+def test_title_of_the_tab_is_the_name_as_text(operator, database):
+    for name, title in (
+        ("Grafana & <i>Co</i>", "Grafana &amp; &lt;i&gt;Co&lt;/i&gt;"),
+        ("", "Unnamed application"),
+    ):
+        page = operator.visit(f"/console/applications/{add(database, name)}")
+        assert f"<title>{title} · localhost:8000</title>" in page.text
+
+
 class TestOnThisMachine:
     """An administrator without a factor."""
 

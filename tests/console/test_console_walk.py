@@ -1,5 +1,8 @@
 """Every form of the console, sent once with success: it redirects, or is on the list of those that do not."""
 
+import html
+import re
+
 import pytest
 
 from tests.console.test_console_routes import FIELDS
@@ -38,6 +41,8 @@ def test_every_form_of_the_console_redirects_or_shows_a_secret_once(app, armed, 
             chosen = f"?id={alice.id}" if "/chosen/" in path else ""
             page = armed.visit(path + chosen)
             assert page.status == 200, path
+            title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
+            assert re.fullmatch(r"[^<>{}]+ · localhost:8000", title), (path, title)
             code = {"factor_code": codes.code(1)} if "factor_code" in page.text else {}
             armed.press(name, **FIELDS | OWN.get(name, {}) | code)
             assert armed.page.status == 200, f"{path}: {words(armed.page)}"
