@@ -335,7 +335,7 @@ class TestForm:
         if prompt == "consent":
             page = signed_in.press("oauth/consent", action="approve")
         came = answer(page.url)
-        assert (came["state"] == state, came.keys()) == (True, {"code", "state", "iss"})
+        assert (came["state"] == state, set(came)) == (True, {"code", "state", "iss"})
         led = [
             url
             for method, url, _ in signed_in.requests
