@@ -11,7 +11,7 @@ GERMAN = BROWSER | {"Accept-Language": "de"}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-@cases("path", ["/nowhere", "/sign-in/", "/account/nowhere", "/console/nowhere", "/auth/v1/nowhere"])
+@cases("path", ["/nowhere", "/sign-in//", "/account/nowhere", "/console/nowhere", "/auth/v1/nowhere"])
 def test_unknown_path_is_a_page_in_the_language_of_a_browser_and_the_envelope_of_a_program(client, path):
     page = client.get(path, headers=GERMAN)
     assert (page.status_code, page.mimetype) == (404, "text/html")

@@ -227,7 +227,8 @@ class TestSignUp:
         sign_in_as_dave(phone)
         for visitor, waits in ((phone, False), (desktop, True)):
             for _ in range(2):
-                assert "Check your inbox" in words(visitor.page)
+                heading = "Check your inbox" if waits else "Confirm your email address"
+                assert heading in words(visitor.page)
                 assert ("data-waiting" in visitor.page.text) is waits
                 visitor.press("sign-up/verify", code="000000")
         assert "data-waiting" in phone.press("sign-up/code").text
