@@ -109,8 +109,10 @@ def test_providers_and_applications_send_their_forms_here(strict):
         for path in ("/callback", "/providers/x/callback", "/oauth/authorize", "/oauth/logout"):
             place = at(f"2001:db8:{number}:{len(path)}::1")
             answer = strict.post(path, data={"state": "x"}, headers=FORMS[kind], **place)
-            # The form of an application is read before it goes on.
-            assert answer.status_code == (400 if path == "/oauth/authorize" else 303), (path, answer.text)
+            # The form of no client is read, and refused as such.
+            status = 400 if path == "/oauth/authorize" else 303
+            assert answer.status_code == status, (path, answer.text)
+            assert "origin_not_allowed" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,9 @@ READERS = {
     "web/forms.py": "forgets what another site has filled in",
     "social/oauth.py": "asks before it signs a user out",
     "api/verify.py": "distinguishes programs from browsers, which do not spend a link",
+    "openid/gates/answers.py": "leads only a page that is opened to the sign-in, not its assets",
+    "openid/gates/flow.py": "begins a sign-in only where a page is opened",
+    "openid/gates/checks.py": "sends them, as a browser",
 }
 
 
