@@ -166,9 +166,6 @@ READERS = {
     "web/forms.py": "forgets what another site has filled in",
     "social/oauth.py": "asks before it signs a user out",
     "api/verify.py": "distinguishes programs from browsers, which do not spend a link",
-    "openid/gates/answers.py": "leads only a page that is opened to the sign-in, not its assets",
-    "openid/gates/flow.py": "begins a sign-in only where a page is opened",
-    "openid/gates/checks.py": "sends them, as a browser",
 }
 
 
