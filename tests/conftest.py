@@ -369,6 +369,7 @@ def running_server(_running) -> ServerClient:
 @pytest.fixture
 def server(running_server: ServerClient, database, app) -> ServerClient:
     """gunicorn with two workers, over real sockets, on the same database and with the same secrets as `app`."""
+    running_server.forget_cookies()
     return running_server
 
 

@@ -31,7 +31,8 @@ def test_health_is_200_while_the_database_responds(client):
 THREAD = "health_0"
 
 
-def test_health_costs_at_most_one_statement_a_second(client):
+def test_health_costs_at_most_one_statement_a_second(client, monkeypatch):
+    monkeypatch.setattr(health, "_INTERVAL", 1.0)
     assert client.get("/health").status_code == 200
     before = statements_run(THREAD)
     assert before
@@ -47,9 +48,9 @@ LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names
 FAILING = "CREATE OR REPLACE FUNCTION {} LANGUAGE plpgsql AS $$BEGIN RAISE USING ERRCODE = '{}'; END$$"
 
 
-@pytest.fixture
-def anew(monkeypatch):
-    """Let each request ask the database."""
+@pytest.fixture(autouse=True)
+def _anew(monkeypatch):
+    """Let each request ask the database: the answer to the test before is kept for a second."""
     monkeypatch.setattr(health, "_INTERVAL", 0.0)
 
 
@@ -85,7 +86,6 @@ def sign_up(client: Any) -> int:
     return client.post("/signup", json={"email": "a@example.com", "password": PASSWORD}).status_code
 
 
-@pytest.mark.usefixtures("anew")
 def test_health_is_degraded_from_a_write_to_a_full_disk_until_there_is_room(client, failing_writes, database):
     with full_disk(database):
         assert_ok(client.get("/health?strict"), HEALTHY)
@@ -97,7 +97,6 @@ def test_health_is_degraded_from_a_write_to_a_full_disk_until_there_is_room(clie
         assert_ok(client.get("/health?strict"), HEALTHY)
 
 
-@pytest.mark.usefixtures("anew")
 def test_health_is_degraded_while_the_database_is_read_only_whatever_was_before(
     client, failing_writes, database, parts
 ):
@@ -116,7 +115,6 @@ def test_health_is_degraded_while_the_database_is_read_only_whatever_was_before(
     assert_ok(client.get("/health?strict"), HEALTHY)
 
 
-@pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize(
     "statement", ["LOCK TABLE users", "LOCK TABLE sessions IN SHARE MODE", "UPDATE users SET role = role"]
 )
@@ -132,7 +130,6 @@ def test_health_is_degraded_while_statements_wait_for_a_lock(client, alice, data
     assert_ok(client.get("/health?strict"), HEALTHY)
 
 
-@pytest.mark.usefixtures("anew")
 def test_health_is_degraded_while_waiting_requests_have_all_connections(
     app, client, parts, alice, database_url
 ):
@@ -156,7 +153,6 @@ def assert_responds(client: Any) -> Any:
     return response.json
 
 
-@pytest.mark.usefixtures("anew")
 def test_health_does_not_change_after_a_failure_that_other_requests_do_not_share(client, failing_writes):
     failing_writes("lock_not_available")
     assert sign_up(client) == 503

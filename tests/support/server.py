@@ -71,7 +71,11 @@ class ServerClient(Methods):
         return response
 
     def set_cookie(self, name: str, value: str) -> None:
-        self._http.cookies.set(name, value)
+        # In place of one that the server has set: of two with one name, neither counts.
+        self._http.cookies.set(name, value, domain="127.0.0.1")
+
+    def forget_cookies(self) -> None:
+        self._http.cookies.clear()
 
     def close(self) -> None:
         self._http.close()
