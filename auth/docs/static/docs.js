@@ -61,7 +61,7 @@ function formOf(article) {
     result.textContent = "Waiting for the response …";
     try {
       // Without cookies, as a program: what a browser's session may do is not what the API's callers may.
-      const response = await fetch(new URL(`.${form.elements.target.value}`, location), {
+      const response = await fetch(new URL(`..${form.elements.target.value}`, location), {
         method, headers, body: type ? form.elements.body.value : undefined, credentials: "omit", redirect: "manual",
       });
       const text = await response.text();

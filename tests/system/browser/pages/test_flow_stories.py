@@ -67,7 +67,7 @@ def invitation_without_a_password(flow: Flow) -> str:
     flow.site.post("/admin/invite", json={"email": DAVE}, headers=flow.service_role)
     flow.open_link(DAVE, "You’ve been invited to Acme")
     flow.page.wait_for("Welcome to Acme")
-    flow.page.click("Not now")
+    flow.page.click("Continue without a password")
     return DAVE
 
 
