@@ -77,7 +77,8 @@ def canonical_phone(number: str) -> str:
     if not parsed:
         return digits
     country, known = f"+{parsed.country_code}", phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
-    return known if digits == f"{country}0{known.removeprefix(country)}" else digits
+    # Again, until there is none: the canonical form of a canonical number is itself.
+    return canonical_phone(known) if digits == f"{country}0{known.removeprefix(country)}" else digits
 
 
 def is_possible_phone(number: str) -> bool:
