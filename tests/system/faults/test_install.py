@@ -359,12 +359,12 @@ def test_release_is_not_installed_over_gates_unless_told_to(machine, wheels, url
         f"{__version__} is still current. To go on: deploy/install --without-gates {wheels['migrating']}"
         in output
     )
-    assert (machine.release(), machine.restarts()) == (__version__, [f"restart {__version__}"])
+    assert (machine.release(), machine.restarts()) == (__version__, [f"restart latchkey {__version__}"])
     with psycopg2.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('next_things')")
         assert cursor.fetchone() == (None,)
     install = str(CHECKOUT / "deploy" / "install")
-    status, output = machine.run([install, "--without-gates", str(wheels["migrating"])])
+    status, output = machine.run([install, "--without-gates", "--without-backup", str(wheels["migrating"])])
     assert (status, machine.release()) == (0, NEXT), output
 
 
