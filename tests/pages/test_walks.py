@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -16,21 +15,20 @@ import pytest
 from flask import Flask, template_rendered
 from jinja2 import Template
 
-from auth.core.settings import served
 from auth.core.text.catalogues import built_in, string
 from tests.support import security_keys
 from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.authenticator import Authenticator
 from tests.support.cases import cases
 from tests.support.contract import page_routes
-from tests.support.deliverers import deliver_due
-from tests.support.fake_provider import FakeProvider
 from tests.support.openid import authorize_path, insert_public_client
 from tests.support.page_clients import HttpPageClient
-from tests.support.page_tour import ALICE, NEW, SETTINGS, TOUR, google
+from tests.support.page_tour import ALICE, NEW, tour_all
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
+
+pytest_plugins = ["tests.support.tour_fixtures"]
 
 # A download and a redirect are not pages.
 APART = {"/account/data", "/.well-known/change-password"}
@@ -68,31 +66,6 @@ NOT_SHOWN = (
     ),
     r"forms\.listed",
 )
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProvider]:
-    with google() as provider:
-        yield provider
-
-
-@pytest.fixture
-def page_client(make_app, service_role, outbox, database, provider, monkeypatch) -> HttpPageClient:
-    monkeypatch.setattr(served, "inbox_key", "the-key-of-the-inbox")
-    app = make_app(
-        AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**", **SETTINGS, **provider.settings("google")
-    )
-    deliver = partial(deliver_due, app.extensions["latchkey"])
-    client = HttpPageClient(app, app.test_client(), service_role, outbox, database, deliver)
-    client.inbox = f"/dev/inbox?key={served.inbox_key}"
-    return client
-
-
-def tour_all(page_client: HttpPageClient, database) -> None:
-    for part in TOUR:
-        database.empty()
-        page_client.forget()
-        part(page_client)
 
 
 def by_script(page_client: HttpPageClient, database) -> None:

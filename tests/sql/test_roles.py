@@ -7,29 +7,19 @@ from typing import Any
 import psycopg2
 import pytest
 from psycopg2.errors import InsufficientPrivilege
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import make_dsn
 
-from auth.core.settings.state import of_requests
 from sql import roles, schema
 from tests.support import catalog
+from tests.support.databases import as_role, run
 from tests.support.tables import Rows
+
+pytest_plugins = ["tests.support.role_fixtures"]
 
 # All tables but those that only functions of the owner write.
 READ_ONLY = {"audit_log", "schema_version"}
 AS_OWNER = {"record_acts", "record_refusal", "record_import", "delete_old_entries"}
 ORIGIN = '{"actor": "service"}'
-
-
-@pytest.fixture(scope="module")
-def requests_url(database_url: str) -> str:
-    """The database for the role of requests, also in that of `TEST_DATABASE_URL`, where other tests run as its owner."""
-    url = of_requests(database_url)
-    if url == database_url or "host" not in parse_dsn(url):
-        pytest.skip(
-            "NOT TESTED: TEST_DATABASE_URL is not postgresql://postgres@/NAME?host=DIRECTORY, of a superuser"
-        )
-    schema.apply(database_url, requests_url=url)
-    return url
 
 
 @pytest.fixture
@@ -159,52 +149,6 @@ class TestAuditLog:
         before = database.everything("audit_log")
         as_requests(f"SELECT record_import('{ORIGIN}', id, 1, 1) FROM audit_log")
         assert database.everything("audit_log") == before
-
-
-@pytest.fixture
-def make_role(all_rows: Rows) -> Iterator[Callable[..., str]]:
-    """Make a role, or only remember its name, and return the name; the role is dropped at the end."""
-    names: list[str] = []
-
-    def make(name: str, options: str | None = "LOGIN") -> str:
-        names.append(name)
-        if options is not None:
-            all_rows.run(f"CREATE ROLE {name} {options}")
-        return name
-
-    yield make
-    for name in reversed(names):
-        all_rows.run(f"DROP ROLE IF EXISTS {name}")
-
-
-def as_role(url: str, name: str, **options: str) -> str:
-    """Return a URL for another role."""
-    host = parse_dsn(url)["host"].replace("/", "%2F")
-    password = f":{options['password']}" if options else ""
-    return f"postgresql://{name}{password}@/{parse_dsn(url)['dbname']}?host={host}&port=5432"
-
-
-# In Postgres 14 an administrator has to do so: docs/deployment.md.
-PUBLIC_SINCE_15 = "ALTER SCHEMA public OWNER TO pg_database_owner; REVOKE CREATE ON SCHEMA public FROM PUBLIC"
-
-
-@pytest.fixture
-def owned(requests_url, make_role, new_database) -> Callable[..., str]:
-    """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
-
-    def make(options: str = "LOGIN", script: str = "") -> str:
-        owner = make_role("own_owner", options)
-        url = as_role(new_database(PUBLIC_SINCE_15, f"OWNER {owner}"), owner)
-        run(url, script or "SELECT")
-        return url
-
-    return make
-
-
-def run(url: str, statement: str) -> list[Any]:
-    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall() if cursor.description else []
 
 
 NEW = ["schema.sql", "functions"]

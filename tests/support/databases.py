@@ -3,9 +3,11 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import psycopg2
+from psycopg2.extensions import parse_dsn
 
 from tests.support.tables import Rows
 
@@ -47,3 +49,16 @@ def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]
     yield make
     for name in names:
         rows.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def as_role(url: str, name: str, **options: str) -> str:
+    """Return a URL for another role."""
+    host = parse_dsn(url)["host"].replace("/", "%2F")
+    password = f":{options['password']}" if options else ""
+    return f"postgresql://{name}{password}@/{parse_dsn(url)['dbname']}?host={host}&port=5432"
+
+
+def run(url: str, statement: str) -> list[Any]:
+    with contextlib.closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []

@@ -1,5 +1,7 @@
 """A client's metadata document, and where it is."""
 
+from tests.support.openid import authorize_path
+
 HOST, PUBLIC = "agent.example", "93.184.216.34"
 URL = f"https://{HOST}/oauth/client.json"
 CALLBACK = f"https://{HOST}/callback"
@@ -11,3 +13,7 @@ DOCUMENT = {
     "token_endpoint_auth_method": "none",
     "logo_uri": "https://agent.example/logo.png",
 }
+
+
+def asked(visitor, url=URL, **parameters):
+    return visitor.visit(authorize_path(url, **{"redirect_uri": CALLBACK} | parameters))

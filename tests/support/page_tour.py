@@ -12,6 +12,7 @@ from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, path
 from tests.support.openid import allow, authorize_path, insert_client, insert_public_client
 from tests.support.page_clients import PageClient
+from tests.support.tables import Rows
 from tests.support.users import PASSWORD
 
 ALICE, DAVE = "alice@example.com", "dave@example.com"
@@ -544,3 +545,10 @@ TOUR = (
     logging_out,
     others,
 )
+
+
+def tour_all(page_client: PageClient, database: Rows) -> None:
+    for part in TOUR:
+        database.empty()
+        page_client.forget()
+        part(page_client)

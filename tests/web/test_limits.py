@@ -1,6 +1,6 @@
 """Rate limits: what counts together, and the headers of responses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from tests.support.processes import free_port
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, issue_token, refresh, session_of, sign_in
+
+pytest_plugins = ["tests.support.storing"]
 
 TOO_MANY = "Too many requests; try again later"
 NAMES = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
@@ -504,20 +506,6 @@ class TestLimitsDisabled:
         for code in [sent.wrong_code] * 5 + [sent.code]:
             response = client.post("/verify", json={"type": "magiclink", "email": alice.email, "token": code})
             assert_error(response, 403, "otp_expired")
-
-
-@pytest.fixture
-def storing(make_app) -> Iterator[Callable[..., Any]]:
-    """Make a client of an application with another storage. The limiter of a process has that of the newest
-    application.
-    """
-
-    def make(uri: str) -> Any:
-        changes = {"AUTH_RATE_LIMIT_STORAGE": uri, "AUTH_RATE_LIMIT_LOGIN": "2 per 5 minutes"}
-        return make_app(fresh=True, AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client()
-
-    yield make
-    make_app(fresh=True)
 
 
 def test_application_after_a_reload_counts_and_fails_by_its_own_storage(

@@ -12,8 +12,6 @@ from auth.core.settings.values import encryption
 from auth.operator.processes import postgres_programs
 from sql.pool import connect, reason
 from tests.support.cases import cases
-from tests.support.smtp_server import Certificate
-from tests.support.tls_postgres import TlsPostgres
 
 REMEDY = (
     "Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed"
@@ -21,32 +19,7 @@ REMEDY = (
     " Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing."
 )
 
-
-@pytest.fixture
-def home(monkeypatch, tmp_path):
-    """Where libpq looks for certificates."""
-    for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGHOST", "PGHOSTADDR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    return Certificate(tmp_path_factory.mktemp("tls"), "db.example")
-
-
-@pytest.fixture
-def postgres(certificate, database_url, home):
-    with TlsPostgres(database_url, certificate) as postgres:
-        yield postgres
-
-
-@pytest.fixture
-def plain(database_url, home):
-    """A Postgres without TLS."""
-    with TlsPostgres(database_url, None) as postgres:
-        yield postgres
+pytest_plugins = ["tests.support.tls_fixtures"]
 
 
 def refusal(url):

@@ -11,7 +11,6 @@ from auth.core.settings import Settings
 from auth.core.settings.listing import Listed, listed
 from auth.core.settings.providers import ProviderSettings
 from auth.core.settings.values import kinds
-from tests.core.settings.test_settings import load  # noqa: F401 (a fixture)
 from tests.core.tokens.test_access_tokens import private_jwk
 
 # Fields whose names sound like a secret's.
@@ -28,7 +27,7 @@ def shown(loaded) -> dict[str, Listed]:
     return {each.name: each for each in listed(loaded)}
 
 
-def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default(load, tmp_path):  # noqa: F811
+def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default(load, tmp_path):
     (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\nPORT=8100\n")
     found = shown(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
 
@@ -45,7 +44,7 @@ def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default
     assert shown(settings.load())["AUTH_BRAND_NAME"] == found["AUTH_BRAND_NAME"]
 
 
-def test_no_secret_is_listed(load):  # noqa: F811
+def test_no_secret_is_listed(load):
     secrets = {
         "AUTH_SECRET_KEY": f"{_CANARY}-the-first-root,{_CANARY}-the-second-root",
         "AUTH_SERVICE_ROLE_KEY": f"{_CANARY}-of-the-service-role",

@@ -3,10 +3,9 @@
 import pytest
 
 from auth.core.settings import relying_party
-from tests.core.settings.test_settings import load, problems
+from tests.core.settings.test_settings import problems
 from tests.support.cases import cases
 
-__all__ = ["load"]
 DOMAIN = "Must be a lower-case domain such as example.com, without a scheme or port."
 ORIGINS = "Must be https origins such as https://app.example.com, without a path."
 

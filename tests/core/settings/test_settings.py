@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import secrets
 import uuid
@@ -15,25 +14,9 @@ from auth.core.settings import SettingsError, state
 from auth.core.settings.values import validators
 from tests.core.tokens.test_access_tokens import HS_SECRET, private_jwk
 from tests.support.cases import cases
-from tests.support.environment import clear_settings, make_keys, secret
+from tests.support.environment import secret
 
 SECRET = "a secret of at least 32 characters"
-
-
-@pytest.fixture
-def load(monkeypatch, tmp_path):
-    """Return a function that loads the settings of an environment with these variables only."""
-    clear_settings(monkeypatch)
-    monkeypatch.chdir(tmp_path)
-    make_keys(tmp_path / "var")
-    # Loading adds the variables of .env to it.
-    without = os.environ.copy()
-
-    def load(**environment):
-        monkeypatch.setattr(os, "environ", without | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
-        return settings.load()
-
-    return load
 
 
 def error_of(load, **environment):

@@ -7,7 +7,6 @@ import pytest
 from auth.core.net.origins import Origins
 from auth.core.net.redirects import AllowList
 from auth.core.settings import Settings, SettingsError, name_of
-from tests.core.settings.test_settings import load  # noqa: F401 (a fixture)
 from tests.support.cases import cases
 
 HOST = "auth.example.com"
@@ -100,7 +99,7 @@ def test_each_setting_that_is_a_url_is_walked():
 
 
 @pytest.mark.parametrize("name", URLS)
-def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):  # noqa: F811
+def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
     url, others = URLS[name]
     taken, lines = [], []
     for given in (url, *spellings(url)):
@@ -120,7 +119,7 @@ def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):  
 
 
 @cases("field", ["base_url", "site_url", "site_login_url", "oauth_consent_url"])
-def test_case_of_a_host_has_no_meaning(load, field):  # noqa: F811
+def test_case_of_a_host_has_no_meaning(load, field):
     loaded = load(
         **{name_of(field): "HTTPS://App.Example.COM/Path", "AUTH_SITE_URL": "https://app.example.com/Path"}
     )
@@ -129,12 +128,12 @@ def test_case_of_a_host_has_no_meaning(load, field):  # noqa: F811
 
 @cases("name", ["AUTH_BASE_URL", "AUTH_OAUTH_CONSENT_URL"])
 @pytest.mark.parametrize("path", ["/..", "/%2F", "/a b", "/ü", ":", "/*", "?", "#"])
-def test_ambiguous_url_of_the_service_is_refused(load, name, path):  # noqa: F811
+def test_ambiguous_url_of_the_service_is_refused(load, name, path):
     with pytest.raises(SettingsError, match=rf"\A{name}: [^\n]+\Z"):
         load(**{name: f"https://{HOST}{path}"})
 
 
 @cases("name", ["AUTH_BASE_URL", "AUTH_SITE_URL", "AUTH_CORS_ORIGINS", "AUTH_WEBAUTHN_ORIGINS"])
-def test_wildcard_is_refused_where_none_is_meant(load, name):  # noqa: F811
+def test_wildcard_is_refused_where_none_is_meant(load, name):
     with pytest.raises(SettingsError, match=rf"\A{name}: [^\n]+\Z"):
         load(**{name: "https://*.example.com"})

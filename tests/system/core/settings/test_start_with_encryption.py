@@ -1,38 +1,9 @@
 """Starts of a service whose database is reached by TLS."""
 
-import pytest
-
 from tests.core.settings.test_encryption import REMEDY
 from tests.support.processes import Service
-from tests.support.smtp_server import Certificate
-from tests.support.tls_postgres import TlsPostgres
 
-
-@pytest.fixture
-def home(monkeypatch, tmp_path):
-    """Where libpq looks for certificates."""
-    for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGHOST", "PGHOSTADDR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    return Certificate(tmp_path_factory.mktemp("tls"), "db.example")
-
-
-@pytest.fixture
-def postgres(certificate, database_url, home):
-    with TlsPostgres(database_url, certificate) as postgres:
-        yield postgres
-
-
-@pytest.fixture
-def plain(database_url, home):
-    """A Postgres without TLS."""
-    with TlsPostgres(database_url, None) as postgres:
-        yield postgres
+pytest_plugins = ["tests.support.tls_fixtures"]
 
 
 def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_remedy(plain, new_state_dir):
