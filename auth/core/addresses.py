@@ -77,7 +77,7 @@ def canonical_phone(number: str) -> str:
     if not parsed:
         return digits
     country, known = f"+{parsed.country_code}", phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
-    # Again, until there is none: the canonical form of a canonical number is itself.
+    # Drop each of several zeros, so that a canonical number stays the same.
     return canonical_phone(known) if digits == f"{country}0{known.removeprefix(country)}" else digits
 
 

@@ -12,7 +12,6 @@ from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
-from auth.core.passwords import legacy
 from auth.transfer import factors
 from auth.web import fields
 from auth.web.context import Latchkey
@@ -129,8 +128,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
     made |= {name: user[name] for name in ("user_metadata", "app_metadata")}
     made["password_hash"] = None
     if user.get("password_hash") and not choices.without_passwords:
-        made["password_hash"] = legacy.stored_form(user["password_hash"])
-        parts.passwords.check_cost(made["password_hash"])
+        made["password_hash"] = parts.passwords.stored_form(user["password_hash"])
     return made
 
 

@@ -22,7 +22,7 @@ ENVIRONMENT = {
 }
 # Moves the clock of all programs: tests/support/shifted_clock.c.
 CLOCK = {name: os.environ[name] for name in ("LD_PRELOAD", "CLOCK_SHIFT") if name in os.environ}
-# tests/system/test_wings.py runs some tests so, in a process of its own.
+# tests/system/test_wings.py starts a process that runs some tests without wings.
 if os.environ.get("TEST_WINGS") == "none":
     ENVIRONMENT |= WINGS_OFF
 

@@ -30,7 +30,7 @@ SELECT u.email, copy.object
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
 """
 
-# After so many tests, space of the rows that they deleted is freed.
+# `empty` runs VACUUM in every call of this number.
 _TESTS_BETWEEN_VACUUMS = 40
 _GROWN = """
 SELECT string_agg(format('%%I', relname), ', ') AS tables

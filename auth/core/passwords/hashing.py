@@ -122,6 +122,12 @@ class Passwords:
             matches = self.threads.run(lambda: self._matches(password.encode(), checked))
         return matches and password_hash is not None
 
+    def stored_form(self, notation: str) -> str:
+        """Return a hash of another service as it is stored. Raises what `check_cost` does."""
+        stored = legacy.stored_form(notation)
+        self.check_cost(stored)
+        return stored
+
     def check_cost(self, password_hash: str) -> None:
         """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
         match = _BCRYPT.fullmatch(password_hash)
