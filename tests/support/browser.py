@@ -50,6 +50,9 @@ def find() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+_MOUSE = "Input.dispatchMouseEvent"
+
+
 class Browser:
     """One tab. Clicks and keys are real input events, so a covered or disabled element cannot be clicked."""
 
@@ -132,34 +135,46 @@ class Browser:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
 
-    def click(self, text: str) -> None:
-        """Click on the visible button or link with this text."""
-        self.hit(self.place_of(text))
+    def click(self, text: str) -> tuple[float, float]:
+        """Click on the visible button or link with this text, and return where."""
+        said = """(each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
+          (text, mark) => text.replace(mark.innerText, ""), each.innerText
+        ).trim().replace(/\\s+/g, " ")"""
+        find = f"""[...document.querySelectorAll("button, a")].find(
+          (each) => ({said})(each) === {json.dumps(text)}
+        )"""
+        self.release(place := self.press_on(find))
+        return place
 
-    def place_of(self, text: str) -> tuple[float, float]:
-        """Return where to click. Call it before the page is left, because a page that is being left does not
-        respond.
+    def press_on(self, find: str) -> tuple[float, float]:
+        """Press the mouse on the element that an expression finds, and return where.
+
+        The press focuses the element. One that did not is repeated: `autofocus`, for example, scrolls the page
+        after it has loaded.
         """
-        x, y = self.run(
-            f"""(() => {{
-              const said = (each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
-                (text, mark) => text.replace(mark.innerText, ""), each.innerText
-              ).trim().replace(/\\s+/g, " ");
-              const element = [...document.querySelectorAll("button, a")].find((each) => said(each) === {json.dumps(text)});
-              element.scrollIntoView({{block: "center"}});
-              const box = element.getBoundingClientRect();
-              return [box.x + box.width / 2, box.y + box.height / 2];
-            }})()"""
-        )
-        return x, y
+
+        def press() -> tuple[float, float] | None:
+            x, y = self.run(
+                f"""(() => {{
+                  window.aim = {find};
+                  aim.scrollIntoView({{block: "center", behavior: "instant"}});
+                  const box = aim.getBoundingClientRect();
+                  return [box.x + box.width / 2, box.y + box.height / 2];
+                }})()"""
+            )
+            self._call(_MOUSE, type="mousePressed", x=x, y=y, button="left", clickCount=1)
+            return (x, y) if self.run("document.activeElement === aim") else None
+
+        return self.wait(press)
 
     def hit(self, place: tuple[float, float]) -> None:
-        """Click at a position."""
-        for kind in ("mousePressed", "mouseReleased"):
-            # Do not wait: the answer is delayed by the navigation that a click starts.
-            self._send(
-                "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
-            )
+        """Click again on a page that is being left, which runs nothing."""
+        self._send(_MOUSE, type="mousePressed", x=place[0], y=place[1], button="left", clickCount=1)
+        self.release(place)
+
+    def release(self, place: tuple[float, float]) -> None:
+        """Release the mouse. Does not wait, because the navigation that a click starts delays the answer."""
+        self._send(_MOUSE, type="mouseReleased", x=place[0], y=place[1], button="left", clickCount=1)
 
     def type(self, text: str) -> None:
         """Type into the focused field; `autofocus` takes effect after the page has loaded."""
@@ -327,6 +342,9 @@ class Browser:
             self._complaints.append(str(event["params"]["args"]))
         if event.get("method") == "Runtime.exceptionThrown":
             self._complaints.append(event["params"]["exceptionDetails"]["text"])
+
+
+_MOUSE = "Input.dispatchMouseEvent"
 
 
 class BrowserError(Exception):

@@ -129,9 +129,9 @@ class ChromiumPageClient(PageClient):
         self.page.open(self.here + path)
 
     def press(self, action: str, /, **fields: str) -> None:
-        place = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
-        assert place, f"no form leads to {action}: {self.page.text}"
-        self.page.hit(place)
+        found = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
+        assert found, f"no form leads to {action}: {self.page.text}"
+        self.page.release(self.page.press_on("window.pressed"))
         # Also until a page that leads to another website has done so.
         self.page.wait(
             lambda: self.page.run("!('pressed' in window || document.querySelector('[http-equiv=refresh]'))")
@@ -143,8 +143,7 @@ _FILL_IN = """((action, fields) => {{
   const buttons = (form) => [...form.querySelectorAll("button:not([type=button])")];
   const target = (button) => button.getAttribute("formaction") || button.form.getAttribute("action");
   const form = [...document.forms].find((each) => buttons(each).some((button) => leads(target(button))));
-  if (!form) return null;
-  window.pressed = true;
+  if (!form) return false;
   form.noValidate = true;
   if (form.closest("details")) form.closest("details").open = true;
   let button = buttons(form).find((each) => leads(target(each)));
@@ -156,7 +155,6 @@ _FILL_IN = """((action, fields) => {{
   }}
   // Without an authenticator, a passkey is asked for on a page of its own.
   if (form.dataset.challenge) form.dataset.challenge = "nowhere";
-  button.scrollIntoView({{ block: "center", behavior: "instant" }});
-  const box = button.getBoundingClientRect();
-  return [box.x + box.width / 2, box.y + box.height / 2];
+  window.pressed = button;
+  return true;
 }})({action}, {fields})"""

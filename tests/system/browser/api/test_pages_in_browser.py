@@ -61,9 +61,8 @@ def test_decline_button_deletes_the_sign_up(page, link, database):
 def test_second_click_during_a_slow_response_is_harmless(page, link, database):
     # The browser cancels the first request, which spent the link, and shows the result of the second.
     page.open(link)
-    button = page.place_of("Continue")
     with database.locked("users", database.value("SELECT id FROM users")):
-        page.hit(button)
+        button = page.click("Continue")
         wait_until(database.waiting)
         page.hit(button)
     page.wait_for("You’re signed in.")
