@@ -122,7 +122,8 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    outcome = spend(link_type, by_code(kept.address, sent["code"], **waiting.browser()), redirects=False)
+    proof = by_code(kept.address, sent["code"], **waiting.browser())
+    outcome = spend(link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members
     to, page_after = _onward("forgot-password" if is_removed else path)

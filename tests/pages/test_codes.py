@@ -8,7 +8,7 @@ from tests.support.answers import assert_error
 from tests.support.checked_rows import statements_run
 from tests.support.links import PHONE, SITE, counted, hand_in, later, type_in
 from tests.support.pages import Visitor, unsigned, words
-from tests.support.users import DAVE, MALLORYS_PASSWORD, NEW_EMAIL, PASSWORD, sign_in
+from tests.support.users import DAVE, MALLORYS_PASSWORD, NEW_EMAIL, PASSWORD, session_of, sign_in
 
 WRONG = "This code is wrong, no longer valid, or was requested in another browser."
 # For each page that asks for a code: the form's action, the type of verification, and where its code leads.
@@ -270,6 +270,60 @@ class TestTwoSignUps:
             assert client.post("/token?grant_type=password", json=body).status_code == status
         mallory.press("sign-up/verify", code=others)
         assert mallory.session_cookie is None
+
+    @pytest.mark.parametrize("is_resent", [False, True])
+    @pytest.mark.parametrize(
+        ("page", "address"), [("sign-in", DAVE), ("sign-in", PHONE), ("forgot-password", PHONE)]
+    )
+    def test_owner_who_waits_for_another_code_keeps_nothing_of_a_strangers_sign_up(
+        self, visitor, client, outbox, database, page, address, is_resent
+    ):
+        """Nothing was sent before: the stranger's code is the first, and the page asks for one."""
+        kind = "phone" if address == PHONE else "email"
+        visitor.visit(f"/{page}")
+        visitor.press(PAGES[page][0], email=address)
+        assert outbox.sent() == []
+        stranger = {kind: address, "password": MALLORYS_PASSWORD}
+        assert client.post("/signup", json=stranger | {"data": {"name": "Mallory"}}).status_code == 201
+        if is_resent:
+            client.post("/resend", json={"type": "signup" if kind == "email" else "sms", kind: address})
+        page_after = visitor.press(f"{page}/verify", code=outbox.last(address, "signup").code)
+        assert unsigned(page_after) == f"{SITE}/new-password?done=password_removed"
+        assert database.one("SELECT password_hash, user_metadata FROM users") == (None, {})
+        refused = client.post("/token?grant_type=password", json=stranger)
+        assert_error(refused, 401, "invalid_credentials")
+        visitor.submit(password="Fresh-Horse-2")
+        answer = client.post("/token?grant_type=password", json=stranger | {"password": "Fresh-Horse-2"})
+        assert answer.status_code == 200
+
+    @pytest.mark.parametrize("address", [DAVE, PHONE])
+    def test_owner_who_waits_for_another_code_ends_a_stranger_who_has_signed_in(
+        self, make_app, outbox, address
+    ):
+        app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false", AUTH_PHONE_CONFIRM_REQUIRED="false")
+        visitor, client = Visitor(app), app.test_client()
+        stranger = {"phone" if address == PHONE else "email": address, "password": MALLORYS_PASSWORD}
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=address)
+        client.post("/signup", json=stranger)
+        session = session_of(client, client.post("/token?grant_type=password", json=stranger))
+        page = visitor.press("sign-in/verify", code=outbox.last(address, "signup").code)
+        assert unsigned(page) == f"{SITE}/new-password?done=password_removed"
+        assert_error(session.get("/user"), 401, "session_not_found")
+        refused = client.post("/token?grant_type=password", json=stranger)
+        assert_error(refused, 401, "invalid_credentials")
+
+    @pytest.mark.parametrize("address", [DAVE, PHONE])
+    def test_own_sign_up_after_a_code_that_was_not_sent_keeps_its_password(
+        self, visitor, client, outbox, ask, address
+    ):
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=address)
+        assert outbox.sent() == []
+        sent = ask(visitor, "sign-up", address)
+        assert visitor.press("sign-up/verify", code=sent.code).url == f"{SITE}/account"
+        body = {"phone" if address == PHONE else "email": address, "password": PASSWORD}
+        assert client.post("/token?grant_type=password", json=body).status_code == 200
 
     def test_resent_link_leads_to_a_new_password(self, app, visitor, outbox, ask):
         ask(visitor, "sign-up", DAVE)

@@ -41,12 +41,13 @@ def spend(
     redirect_to: str | None = None,
     is_shown: bool = False,
     is_same: bool = False,
+    keeps_sign_up: bool = True,
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect, perhaps to the `redirect_to` of the
     request. Raises `ApiError`.
 
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
-    asked for the link.
+    asked for the link. `keeps_sign_up` unless the page of a code waits for another than a sign-up's.
     """
     audit.note(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": g.client["network"]}
@@ -65,7 +66,9 @@ def spend(
             elif link_type in one_time.CHANGES:
                 outcome = _take_new_address(tx, spent, user, proof, redirects)
             else:
-                outcome = _confirm_address(tx, spent, user, redirects, is_shown, is_same, issue)
+                outcome = _confirm_address(
+                    tx, spent, user, redirects, is_shown, is_same, issue, keeps_sign_up
+                )
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -125,8 +128,10 @@ def _confirm_address(
     is_shown: bool,
     is_same: bool,
     issue: Issue | None,
+    keeps_sign_up: bool = True,
 ) -> Outcome:
-    is_sign_up, kind = spent.purpose in ("signup", "sms_signup"), addresses.kind_of(spent.target)
+    of_sign_up, kind = spent.purpose in ("signup", "sms_signup"), addresses.kind_of(spent.target)
+    is_sign_up, is_disputed = of_sign_up and keeps_sign_up, of_sign_up and not keeps_sign_up
     if spent.target not in (user.email, user.phone):
         return Outcome(refusal=ApiError("otp_expired"))
     if user.is_banned:
@@ -134,7 +139,14 @@ def _confirm_address(
 
     is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
     shown = {"is_shown": is_shown, "network": g.client["network"]}
+    if is_disputed:
+        # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
+        other: dict[str, Any] = {"address": spent.target, "is_repeated": True}
+        queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
     proved = queries.confirm_address(tx, token_id=spent.id, provider=kind, **shown)
+    if is_disputed and proved.is_first:
+        # That leaves the password of a user who has signed in unconfirmed.
+        queries.set_password(tx, user_id=user.id, password_hash=None)
     code, session = None, None
     # Without an issue, no session is opened yet.
     if issue and redirects and spent.code_challenge and not is_elsewhere:

@@ -1,8 +1,8 @@
 """Two people who sign up for one address, in any order, on our pages and by the API.
 
 Both know the address, and only the owner reads its messages. The stranger may guess the owner's password. The
-owner types in any code that arrives, from the first own sign-up on, and confirms a link only if its page names the
-owner's network.
+owner types in any code that arrives, from the first own sign-up or request for a code to sign in on, where the
+browser waits for it, and confirms a link only if its page names the owner's network.
 """
 
 import sys
@@ -23,10 +23,12 @@ EMAIL = "owner@example.com"
 OWNERS, STRANGERS = "Correct-Horse-1", "Mallorys-Horse-1"
 QUOTA = 4
 ASKING = ("sign up", "sign up on the page", "resend", "resend on the page")
+SIGN_IN = "ask for a sign-in code"
 GUESSING = "sign up with the owner's password"
 MOVES = [
-    *(("owner", act) for act in (*ASKING, "sign up on the page", "type", "type", "type on the page")),
-    *(("owner", act) for act in ("type on the page", "open a link", "open a link on the phone", "wait")),
+    *(("owner", act) for act in (*ASKING, "sign up on the page", SIGN_IN, SIGN_IN, "type", "type")),
+    *(("owner", act) for act in ("type on the page", "type on the page", "type on the page")),
+    *(("owner", act) for act in ("open a link", "open a link on the phone", "wait")),
     *(("stranger", act) for act in (*ASKING, "sign up", GUESSING, "use the quota up", "wait")),
     *(("minutes", minutes) for minutes in (2, 11, 61)),
 ]
@@ -48,6 +50,8 @@ class Person:
         self.device = Device(environment.app.test_client(), network)
         self.browser = self.new_browser()
         self.has_signed_up = False
+        # The page where the browser waits for a code.
+        self.page: str | None = None
 
     def new_browser(self) -> UserAgent:
         client = self.environment.app.test_client(use_cookies=False)
@@ -78,10 +82,16 @@ class Person:
             assert self.device.post("/signup", json=body).status_code in (201, 429)
         elif act == "sign up on the page":
             self.submit("sign-up", email=address, password=self.password)
+            self.page = "sign-up"
+        elif act == SIGN_IN:
+            self.submit("sign-in/code", email=address)
+            self.page = "sign-in"
         elif act == "resend":
             self.device.post("/resend", json={"type": "signup" if kind == "email" else "sms", kind: address})
         else:
             self.submit("sign-up/code", email=address, typed=self.typed(address))
+            # Only a page that waits after a sign-up has this button.
+            self.page = "sign-up" if self.has_signed_up else self.page
         self.has_signed_up |= act.startswith("sign up")
 
 
@@ -96,9 +106,12 @@ class SignUps(RuleBasedStateMachine):
         self.owner = Person(self.environment, HOME, "Owner", OWNERS)
         self.stranger = Person(self.environment, ELSEWHERE, "Stranger", STRANGERS)
 
-    @initialize(kind=st.sampled_from(["email", "phone"]))
-    def begin(self, kind: str) -> None:
+    @initialize(kind=st.sampled_from(["email", "phone"]), waits=st.booleans())
+    def begin(self, kind: str, waits: bool) -> None:
         self.kind, self.address = kind, EMAIL if kind == "email" else PHONE
+        if waits:
+            # For a code that nobody sends.
+            self.owner.ask(SIGN_IN, kind, self.address)
 
     # One rule, because Hypothesis leaves out most rules of most examples.
     @rule(number=st.integers(0, 3), move=st.sampled_from(MOVES))
@@ -124,12 +137,13 @@ class SignUps(RuleBasedStateMachine):
             self.stranger.ask(act, self.kind, self.address)
 
     def owner_acts(self, act: str, number: int) -> None:
-        sent = self.environment.outbox.sent(self.address, "signup")[::-1]
-        if act in ASKING:
-            self.owner.ask(act, self.kind, self.address)
+        owner, address = self.owner, self.address
+        sent = [message for message in self.environment.outbox.sent(address) if message.code][::-1]
+        if act in (*ASKING, SIGN_IN):
+            owner.ask(act, self.kind, address)
         elif act == "wait":
-            self.owner.browser.visit(f"{SITE}/sign-up/code?typed={self.owner.typed(self.address)}")
-        elif self.owner.has_signed_up and number < len(sent):
+            owner.browser.visit(f"{SITE}/{owner.page or 'sign-up'}/code?typed={owner.typed(address)}")
+        elif number < len(sent) and (owner.page if act == "type on the page" else owner.has_signed_up):
             # Of the newest messages.
             self._read(act, sent[number])
 
@@ -140,10 +154,11 @@ class SignUps(RuleBasedStateMachine):
                 # The next thing to do in the application, or when the session has ended.
                 self._recover()
         elif act == "type on the page":
-            self.owner.submit("sign-up/verify", typed=self.owner.typed(self.address), code=message.code)
+            typed = self.owner.typed(self.address)
+            self.owner.submit(f"{self.owner.page}/verify", typed=typed, code=message.code)
         elif message.token:
             browser = self.owner.browser if act == "open a link" else self.owner.new_browser()
-            page = browser.visit(f"{SITE}/verify?type=signup&token={message.token}")
+            page = browser.visit(f"{SITE}/verify?type={message.kind}&token={message.token}")
             if page.status == 200:
                 declines = {} if HOME in words(page) or "from" not in words(page) else {"action": "decline"}
                 browser.post(f"{SITE}/verify", page.forms[0].fields | declines)

@@ -13,7 +13,7 @@ def test_thief_gains_nothing_that_is_promised(play, seed):
     play(seed)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_stranger_who_signs_up_for_the_same_address_gains_nothing(play_sign_ups, seed):
     play_sign_ups(seed)
 
