@@ -78,12 +78,13 @@ UPDATE oauth_requests
 -- name: give_oauth_code(id_hash bytea, browser_hash bytea, approval_hash bytea, code_hash bytea,
 --                       code_lifetime integer, lifetime integer) -> row? (state?)
 -- Once. The row outlives the code, so that a second use of that is noticed.
-UPDATE oauth_requests
+UPDATE oauth_requests AS r
    SET code_hash = :code_hash, code_expires_at = now() + make_interval(secs => :code_lifetime),
-       expires_at = greatest(expires_at, now() + make_interval(secs => :lifetime))
- WHERE id_hash = :id_hash AND browser_hash = :browser_hash AND approval_hash = :approval_hash
-   AND code_hash IS NULL AND expires_at > now()
-RETURNING redirect_uri, state;
+       expires_at = greatest(r.expires_at, now() + make_interval(secs => :lifetime))
+  FROM oauth_clients AS c
+ WHERE r.id_hash = :id_hash AND r.browser_hash = :browser_hash AND r.approval_hash = :approval_hash
+   AND r.code_hash IS NULL AND r.expires_at > now() AND c.id = r.client_id
+RETURNING r.redirect_uri, r.state, c.is_dynamic;
 
 -- name: delete_oauth_request(id uuid)
 DELETE FROM oauth_requests WHERE id = :id;

@@ -1497,6 +1497,7 @@ def approve_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None,
 class GiveOauthCode(NamedTuple):
     redirect_uri: str
     state: str | None
+    is_dynamic: bool
 
 def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, approval_hash: bytes | memoryview | None, code_hash: bytes | memoryview | None, code_lifetime: int | None, lifetime: int | None) -> GiveOauthCode | None: ...
 

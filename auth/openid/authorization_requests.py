@@ -50,6 +50,10 @@ def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
         problem = log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
         note_refusal(client_object.sent_id(client), problem)
         raise ApiError("validation_failed", problem)
+    if client.is_dynamic and not uris.is_open_scheme(redirect_uri):
+        problem = log_closed_scheme(client, "redirect_uri")
+        note_refusal(client_object.sent_id(client), problem)
+        raise ApiError("validation_failed", problem)
     return client
 
 
@@ -60,6 +64,13 @@ def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
     sent = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
     remedy = update_of(client, f"{option} URI, which replaces all: repeat it for each")
     log_refusal(client.id, problem, remedy, **{name: sent})
+    return problem
+
+
+def log_closed_scheme(client: Any, name: str) -> str:
+    """Log that the scheme of a registered URI is no longer allowed, and return what is wrong."""
+    problem = f"{name}: its scheme must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES"
+    log_refusal(client.id, problem, "add the scheme, if you trust the programs that it opens")
     return problem
 
 

@@ -278,8 +278,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client["redirect_uris"]:
         raise _refusal("redirect_uris is required", "redirect_uris")
-    schemes = latchkey.settings.oauth_redirect_schemes if client["is_dynamic"] else None
-    check_redirect = partial(uris.check_redirect, schemes=schemes)
+    check_redirect = partial(uris.check_redirect, is_dynamic=client["is_dynamic"])
     for name, check_uri in (
         ("redirect_uris", check_redirect),
         ("post_logout_redirect_uris", check_redirect),

@@ -56,6 +56,7 @@ def find(
     )
     if client is None or request is None or not (request.is_pending or is_by_token):
         raise ApiError("oauth_authorization_not_found")
+    _check_scheme(client, request.redirect_uri)
     return Asked(request, client)
 
 
@@ -155,6 +156,7 @@ def give_code(
     )
     if row is None:
         raise ApiError("oauth_authorization_not_found")
+    _check_scheme(row, row.redirect_uri)
     return answer(row.redirect_uri, row.state, code=code)
 
 
@@ -164,6 +166,12 @@ def deny(db: Database | Transaction, asked: Asked) -> str:
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(db, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
+
+
+def _check_scheme(client: Any, redirect_uri: str) -> None:
+    """Raises `ApiError` if an operator has taken the scheme away since the request."""
+    if client.is_dynamic and not uris.is_open_scheme(redirect_uri):
+        raise ApiError("oauth_authorization_not_found")
 
 
 def _hash_of_browser(browser: str | None) -> bytes | None:

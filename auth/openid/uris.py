@@ -1,7 +1,6 @@
 """URIs of clients: redirect URIs (RFC 8252, section 7) and addresses of websites."""
 
 import re
-from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 from auth.core.net import webhook_urls
@@ -23,12 +22,8 @@ class InvalidUri(ValueError):
     """The message is for administrators and developers of clients."""
 
 
-def check_redirect(uri: str, schemes: Collection[str] | None = None) -> None:
-    """Check a redirect URI to be registered. Raises `InvalidUri`.
-
-    Without an administrator, only some `schemes` without a dot are allowed: others, such as intent:// and
-    ms-settings://, open programs of the system.
-    """
+def check_redirect(uri: str, *, is_dynamic: bool) -> None:
+    """Check a redirect URI to be registered. Raises `InvalidUri`."""
     parts = split(uri)
     if parts.scheme in _NOT_OF_APPLICATIONS:
         raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
@@ -38,8 +33,18 @@ def check_redirect(uri: str, schemes: Collection[str] | None = None) -> None:
         raise InvalidUri("it must have a host, or a scheme with a dot and a path: com.example.app:/callback")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(uri):
         raise InvalidUri("http is only for localhost, 127.0.0.1 and [::1]")
-    if schemes is not None and parts.scheme not in ("http", "https", *schemes) and "." not in parts.scheme:
+    if is_dynamic and not is_open_scheme(uri):
         raise InvalidUri(f"the scheme {parts.scheme} must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES")
+
+
+def is_open_scheme(uri: str) -> bool:
+    """Whether a client that no administrator made may redirect to a URI, now.
+
+    Only some schemes without a dot are allowed: others, such as intent:// and ms-settings://, open programs
+    of the system.
+    """
+    scheme = urlsplit(uri).scheme
+    return "." in scheme or scheme in ("http", "https", *latchkey.settings.oauth_redirect_schemes)
 
 
 def check_web(uri: str) -> None:

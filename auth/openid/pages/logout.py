@@ -8,8 +8,8 @@ from flask import Blueprint, Response, request
 from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.domain.sessions import browser_sessions
-from auth.openid import client_object, logout_hints
-from auth.openid.authorization_requests import log_unregistered
+from auth.openid import client_object, logout_hints, uris
+from auth.openid.authorization_requests import log_closed_scheme, log_unregistered
 from auth.web import Level, cookies, counted, form_schemas, guard
 from auth.web.html import signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
@@ -42,6 +42,9 @@ def _read(sent: Mapping[str, Any]) -> _Asked:
         if client and uri:
             log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
         return _Asked(client, claims, None, is_unregistered=bool(uri))
+    if client.is_dynamic and not uris.is_open_scheme(uri):
+        log_closed_scheme(client, "post_logout_redirect_uri")
+        return _Asked(client, claims, None, is_unregistered=True)
     return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
 
 

@@ -1,0 +1,87 @@
+"""Redirect URIs whose scheme the operator has taken from AUTH_OAUTH_REDIRECT_SCHEMES: nothing leads there anymore."""
+
+import time
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.openid import answer, authorize_path, insert_public_client
+from tests.support.pages import Visitor, words
+
+EDITOR = "cursor://anysphere.cursor-mcp/oauth/callback"
+CONSENT_URL = "https://app.example.com/consent"
+CLOSED = {"AUTH_OAUTH_REDIRECT_SCHEMES": "vscode"}
+PROBLEM = "redirect_uri: its scheme must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES"
+
+
+@pytest.fixture
+def closed(make_app):
+    return make_app(**CLOSED)
+
+
+@pytest.fixture
+def client_id(database) -> str:
+    """A client that registered itself while its scheme was allowed."""
+    return insert_public_client(database, EDITOR, is_dynamic=True, post_logout_redirect_uris=[EDITOR])
+
+
+def moved(visitor: Visitor, app) -> Visitor:
+    """Return the browser at the service with the new settings."""
+    other = Visitor(app)
+    other.cookies, other.page = visitor.cookies, visitor.page
+    return other
+
+
+@pytest.mark.parametrize("parameters", [{}, {"prompt": "none"}, {"scope": "x" * 3000}])
+def test_request_is_refused_without_a_redirect(client, closed, client_id, database, parameters):
+    path = authorize_path(client_id, redirect_uri=EDITOR, **parameters)
+    assert client.get(path).status_code == 302
+    before = database.count("oauth_requests")
+    refused = closed.test_client().get(path)
+    assert_error(refused, 400, "validation_failed", details=PROBLEM)
+    assert ("Location" in refused.headers, database.count("oauth_requests")) == (False, before)
+
+
+def test_client_of_an_administrator_and_other_schemes_stay(closed, database):
+    uri = "com.example.app:/callback"
+    for id, redirect_uri in (
+        (insert_public_client(database, EDITOR), EDITOR),
+        (insert_public_client(database, uri, is_dynamic=True), uri),
+    ):
+        asked = closed.test_client().get(authorize_path(id, redirect_uri=redirect_uri))
+        assert (asked.status_code, urlsplit(asked.location).path) == (302, "/oauth/consent")
+
+
+@pytest.mark.parametrize("action", ["approve", "deny"])
+def test_page_that_asks_already_leads_there_no_more(app, closed, alice, client_id, database, action):
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.visit(authorize_path(client_id, redirect_uri=EDITOR))
+    page = moved(visitor, closed).press("oauth/consent", action=action)
+    assert (page.status, EDITOR in page.text) == (404, False)
+    assert database.count("oauth_grants") == database.count("oauth_requests", "code_hash IS NOT NULL") == 0
+
+
+def test_approval_gets_no_code_anymore(make_app, alice, client_id, database):
+    app = make_app(AUTH_OAUTH_CONSENT_URL=CONSENT_URL)
+    closed = make_app(AUTH_OAUTH_CONSENT_URL=CONSENT_URL, **CLOSED)
+    ends = {}
+    for name in ("before", "after"):
+        visitor, session = Visitor(app), alice.open_session(app.test_client())
+        url = visitor.visit(authorize_path(client_id, redirect_uri=EDITOR)).url
+        path = f"/oauth/authorizations/{parse_qs(urlsplit(url).query)['authorization_id'][0]}"
+        assert session.get(path).status_code == 200
+        approval = session.post(f"{path}/consent", json={"action": "approve"}).json["redirect_url"]
+        ends[name] = (visitor if name == "before" else moved(visitor, closed)).visit(approval)
+    assert answer(ends["before"].url, EDITOR)["code"]
+    assert (ends["after"].status, EDITOR in ends["after"].text) == (404, False)
+
+
+def test_sign_out_does_not_lead_there(app, closed, parts, alice, client_id):
+    parts.openid_keys.make_first()
+    claims = {"sub": alice.id, "aud": client_id, "auth_time": 0}
+    hint = parts.client_tokens.id_token(claims, issued_at=int(time.time()), algorithm="RS256")
+    path = f"/oauth/logout?{urlencode({'post_logout_redirect_uri': EDITOR, 'id_token_hint': hint})}"
+    urls = [Visitor(each).with_session_of(alice).visit(path) for each in (app, closed)]
+    assert [page.url == EDITOR for page in urls] == [True, False]
+    assert "You won’t go back to the application" in words(urls[1])
