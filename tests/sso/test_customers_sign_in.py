@@ -1,6 +1,7 @@
 """A customer's provider signs in addresses of its own domains, whose users it made: whom, and whom not."""
 
 import base64
+import json
 import uuid
 from urllib.parse import urlencode
 
@@ -22,6 +23,18 @@ NOT_ITS = ("email_address_not_authorized", "access_denied")
 CONFLICT = ("user_sso_conflict", "access_denied")
 USERS = "SELECT count(*) FROM users"
 LIVE = "SELECT count(*) FROM sessions WHERE ended_at IS NULL"
+
+
+def nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+def new_person() -> tuple[str, str]:
+    """Return the subject and the address of a person whom no other case knows."""
+    return str(uuid.uuid4()), f"{uuid.uuid4()}@acme.example"
 
 
 class TestWhom:
@@ -61,7 +74,7 @@ class TestWhom:
     def test_email_is_taken_from_a_provider_that_does_not_say_whether_it_is_verified(
         self, sso, acme, verified
     ):
-        acme.be(str(uuid.uuid4()), f"{uuid.uuid4()}@acme.example")
+        acme.be(*new_person())
         if verified != "absent":
             acme.provider.person["email_verified"] = verified
         assert sso.signed_in(acme.identifier).claims["email"] == acme.provider.person["email"]
@@ -71,6 +84,29 @@ class TestWhom:
         acme.be("1", ALICE, dept="Sales", groups=["staff"], secret="x")
         user = sso.signed_in(acme.identifier).get("/user").json
         assert user["user_metadata"] == {"department": "Sales", "custom_claims": {"groups": ["staff"]}}
+
+    @cases(
+        "claim",
+        ["a\0b", {"a\0b": 1}, "\ud800", float("nan"), float("inf"), nested(33), nested(300), "x" * 2048],
+    )
+    def test_allowed_claims_that_cannot_be_stored_are_left_out(self, sso, acme, claim):
+        sso.change(acme, custom_claims_allowlist=["groups"])
+        acme.be(*new_person(), name="Alice", groups=claim)
+        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == {"name": "Alice"}
+
+    @cases("letter", ["\U0001f600", '"', "\\", "é"])
+    def test_longest_attributes_and_claims_of_a_user_fit_into_the_metadata(self, sso, acme, letter):
+        names = [f"{number}".rjust(64, "x") for number in range(10)]
+        sso.change(acme, attribute_mapping={name: name for name in names}, custom_claims_allowlist=["groups"])
+        size = len(json.dumps(letter, ensure_ascii=False).encode()) - 2
+        longest = dict.fromkeys(names, letter * (200 // size))
+        longest |= {"name": letter * 200, "picture": letter * (1000 // size)}
+        acme.be(*new_person(), **longest, groups="x" * 2000)
+        kept = {**longest, "custom_claims": {"groups": "x" * 2000}}
+        kept["avatar_url"] = kept.pop("picture")
+        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == kept
+        acme.be(*new_person(), **{name: text + letter for name, text in longest.items()})
+        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == {}
 
     def test_address_that_somebody_only_typed_is_proved_and_nothing_else_stays(
         self, sso, acme, database, client

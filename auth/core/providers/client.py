@@ -38,7 +38,7 @@ _DEADLINE = 8.0  # seconds for the wait and all requests of one step
 # The built-in exceptions are raised for responses that are not JSON or have another shape.
 _FAILURES = (
     *(requests.RequestException, AuthlibBaseError),
-    *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError),
 )
 _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url")
 
@@ -254,7 +254,10 @@ class Provider:
         metadata = {
             key: value
             for key, (path, limit) in texts.items()
-            if isinstance(value := _find(info, path), str) and value.isprintable() and len(value) <= limit
+            if isinstance(value := _find(info, path), str)
+            and value.isprintable()
+            and len(value) <= limit
+            and size_in_json(value) <= _LONGEST_URL
         }
         data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
         moment = _find(info, "auth_time")
@@ -267,6 +270,11 @@ class Provider:
             metadata=metadata,
             auth_time=moment if moment is None or is_date(moment) else 0,
         )
+
+
+def size_in_json(text: str) -> int:
+    """Return the bytes of printable text in JSON, by which the database limits metadata."""
+    return len(json.dumps(text, ensure_ascii=False).encode()) - len('""')
 
 
 def _name_of(user: str) -> dict[str, str]:

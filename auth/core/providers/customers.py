@@ -11,7 +11,7 @@ from auth.core.net import sockets
 from auth.core.net.redirects import origin
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
-from auth.core.providers.client import ExternalIdentity, Provider
+from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
 from auth.core.providers.id_tokens import IdTokens
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
@@ -30,6 +30,7 @@ _NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-3
 # Bytes: with the longest attributes, the metadata of a new user has room for them.
 _MOST_CLAIMS = 2048
 _LONGEST_ATTRIBUTE = 200
+_DEEPEST_CLAIM = 32  # as of the bodies of requests
 
 
 def in_one_spelling(issuer: str) -> str:
@@ -112,10 +113,10 @@ class CustomerProvider(Provider):
             for name, claim in self._mapping.items()
             if isinstance(value := info.get(claim), str)
             and value.isprintable()
-            and len(value.encode()) <= _LONGEST_ATTRIBUTE
+            and size_in_json(value) <= _LONGEST_ATTRIBUTE
         }
         kept = {name: info[name] for name in self._claims_kept if name in info}
-        if kept and len(json.dumps(kept).encode()) <= _MOST_CLAIMS:
+        if kept and _may_be_kept(kept):
             mapped["custom_claims"] = kept
         return replace(
             identity,
@@ -124,6 +125,21 @@ class CustomerProvider(Provider):
             customer=self.id,
             issuer=self._settings.issuer,
         )
+
+
+def _may_be_kept(claims: dict[str, Any]) -> bool:
+    """Whether claims are small, and JSON that Postgres stores and clients may send back."""
+    try:
+        text = json.dumps(claims, ensure_ascii=False, allow_nan=False).encode()
+        is_flat = _depth(claims) <= _DEEPEST_CLAIM
+    except (ValueError, RecursionError):  # a ValueError: NaN, an infinite number, or half of a surrogate pair
+        return False
+    return is_flat and len(text) <= _MOST_CLAIMS and rb"\u0000" not in text
+
+
+def _depth(value: object) -> int:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
 def has_origin_of(url: str, issuer: str) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import requests
 from joserfc import jws, jwt
@@ -30,6 +31,7 @@ _ROTATION_PAUSE = 30
 _LEEWAY = 60
 _YEAR_10000 = 253_402_300_800
 _TENANT = "{tenantid}"
+_CHARACTERS = re.compile(r"[!-~]+")
 
 
 class IdTokens:
@@ -62,7 +64,7 @@ class IdTokens:
         url = self._discovered().get(name)
         # An https issuer must not lead to http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
-        if isinstance(url, str) and url.startswith(schemes):
+        if isinstance(url, str) and url.startswith(schemes) and _is_well_formed(url):
             return url
         if is_needed:
             raise ProviderUnavailable(f"the discovery document has no {name}")
@@ -178,6 +180,13 @@ def unverified_issuer(id_token: str) -> str:
         if token.headers().get("alg") in ALGORITHMS and isinstance(issuer, str):
             return issuer[:255]
     raise ProviderError("it is not a signed JWT of an issuer")
+
+
+def _is_well_formed(url: str) -> bool:
+    try:
+        return _CHARACTERS.fullmatch(url) is not None and urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def is_date(value: object) -> bool:

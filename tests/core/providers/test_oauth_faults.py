@@ -5,6 +5,7 @@ tests/support/fake_provider.py can have each fault; the tests choose one.
 
 import base64
 import json
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -306,7 +307,13 @@ class TestDiscovery:
         assert_turned_back(empty_service.sign_in("google"))
         assert google.paths() == [google.DISCOVERY]
 
-    @cases("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
+    @cases(
+        "url",
+        [
+            *(None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"),
+            *("http://[::1", "http://x:99999/", "http://\ud800.example/", "http://x/ y"),
+        ],
+    )
     def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
         google.metadata = {"authorization_endpoint": url}
         assert_turned_back(make_service().sign_in("google"))
@@ -449,6 +456,7 @@ class TestTokenResponses:
             {"access_token": 7, "id_token": None},
             {"id_token": None},
             {"expires_in": "soon", "id_token": None},
+            *({name: math.inf} for name in ("expires_in", "expires_at")),
         ],
     )
     def test_unsuccessful_token_response_is_refused(self, service, google, members, assert_nothing_happened):
