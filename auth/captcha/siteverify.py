@@ -39,7 +39,7 @@ def problem_of(token: str) -> str | None:
             raise _unavailable(", ".join(codes))
         return ", ".join(codes) or "invalid-input-response"
     settings, hostname = latchkey.settings, answer.get("hostname")
-    known = {urlsplit(url).hostname for url in (settings.base_url, settings.site_url)}
+    known = [urlsplit(url).hostname for url in (settings.base_url, settings.site_url)]
     # Turnstile and hCaptcha always name the page's host, others may not.
     if hostname in known or (hostname is None and settings.captcha not in URLS):
         return None

@@ -220,6 +220,8 @@ class TestProviders:
             ({"success": False}, "invalid-input-response"),
             ({"success": "true", "hostname": "auth.example.com"}, "invalid-input-response"),
             (RIGHT | {"hostname": "evil.example"}, "hostname-mismatch"),
+            (RIGHT | {"hostname": ["auth.example.com"]}, "hostname-mismatch"),
+            (RIGHT | {"hostname": {}}, "hostname-mismatch"),
             ({"success": True}, "hostname-mismatch"),
         ],
     )
