@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
+from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
 
 from auth.core.passwords.legacy import UnusableHash
 from auth.transfer import products, records
 from auth.transfer.reading import Entry
+from auth.web import json_bodies
 from auth.web.context import Latchkey
 from sql import Database, queries
 
@@ -144,9 +146,10 @@ class Import:
                 queries.import_factors(tx, factors={"factors": factors})
                 api_keys = [key for row in rows if row["id"] in created for key in row["api_keys"]]
                 queries.import_api_keys(tx, api_keys={"api_keys": api_keys})
-        except (psycopg2.DataError, psycopg2.IntegrityError) as error:
+        except (psycopg2.DataError, psycopg2.IntegrityError, ProgramLimitExceeded) as error:
             if len(rows) == 1:
-                is_taken = error.diag.constraint_name in _TAKEN
+                # An entry that is too long for an index names its constraint too.
+                is_taken = isinstance(error, UniqueViolation) and error.diag.constraint_name in _TAKEN
                 return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
             # Halve the batch until the invalid row is isolated.
             middle = len(rows) // 2
@@ -178,11 +181,20 @@ def _check_storage(row: dict[str, Any]) -> None:
         text = json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise records.InvalidRecord("contains text that is not valid Unicode") from None
+    except RecursionError:
+        raise records.InvalidRecord("contains an object that is nested too deeply") from None
     if rb"\u0000" in text:
         raise records.InvalidRecord("contains a null character")
-    for name in ("user_metadata", "app_metadata"):
-        if len(json.dumps(row[name], ensure_ascii=False).encode()) > _MOST_METADATA:
+    objects = [(name, row[name]) for name in ("user_metadata", "app_metadata")]
+    objects += [("identities.identity_data", identity["identity_data"]) for identity in row["identities"]]
+    for name, value in objects:
+        content = json.dumps(value, ensure_ascii=False).encode()
+        if len(content) > _MOST_METADATA:
             raise records.InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
+        try:
+            json_bodies.decode(content)
+        except json_bodies.InvalidJson as error:
+            raise records.InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None
 
 
 def _name(entry: Entry) -> str | None:

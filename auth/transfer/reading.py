@@ -162,6 +162,6 @@ def _csv_value(name: str, text: str) -> object:
     if name in _OBJECTS:
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError(f"{name}: must be JSON") from None
     return text

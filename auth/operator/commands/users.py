@@ -189,8 +189,8 @@ def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all:
 
 
 def _line(outcome: Outcome) -> str:
-    name = printable(outcome.name or "")
-    return ": ".join(filter(None, [outcome.place, name, outcome.status, outcome.reason]))
+    name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
+    return ": ".join(filter(None, [outcome.place, name, outcome.status, reason]))
 
 
 def _read_hash_config(path: Path | None) -> Mapping[str, str]:

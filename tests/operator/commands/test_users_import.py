@@ -1,6 +1,7 @@
 """`latchkey users import`: the users that it creates, refuses, or leaves alone."""
 
 import json
+import random
 
 import bcrypt
 import pytest
@@ -11,7 +12,14 @@ from tests.support.users import DAVE, PASSWORD, sign_in
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
 GOOGLE = {"provider": "google", "subject": "12"}
+# Longer than an entry of an index of Postgres, of characters that it cannot compress.
+INCOMPRESSIBLE = "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9F00), k=2048)))
 SUMMARY = "Users {}: {}. Already existed: {}. Rows refused: {}.\n"
+
+
+def deep(member, depth):
+    """Return a line with an object that has so many more brackets in it."""
+    return f'{{"email": "dave@example.com", "{member}": {{"a": {"[" * depth}{"]" * depth}}}}}\n'
 
 
 @pytest.fixture
@@ -159,6 +167,16 @@ class TestRefusals:
             ({"email": "dave@example.com", "user_metadata": {"a": "\ud800"}}, "not valid Unicode"),
             ({"email": "dave@example.com", "user_metadata": {"a": "x" * 8192}}, "at most 8192 bytes"),
             ({"email": "dave@example.com", "app_metadata": []}, "app_metadata: must be an object"),
+            (deep("user_metadata", 32), "user_metadata: must not be nested deeper than 32"),
+            # Around the depth that the parser reads, too.
+            *((deep("user_metadata", depth), "") for depth in range(900, 1000, 10)),
+            ({"email": "dave@example.com", "user_metadata": {"a": float("nan")}}, "must not contain NaN"),
+            (
+                {"identities": [GOOGLE | {"identity_data": {"a": "x" * 8192}}]},
+                "identities.identity_data: must be at most 8192 bytes",
+            ),
+            ({"identities": [GOOGLE | {"identity_data": {"a": 1e999}}]}, "must not contain Infinity"),
+            ({"identities": [GOOGLE | {"subject": INCOMPRESSIBLE}]}, "exceeds btree"),
             ({"identities": [{"provider": "Google!", "subject": "1"}]}, "identities.provider: must be"),
             ({"identities": [{"provider": "google"}]}, "identities.0.subject: is required"),
             ({"identities": 2 * [{"provider": "google", "subject": "1"}]}, "at most one per provider"),
@@ -199,6 +217,25 @@ class TestRefusals:
         assert result.exit_code == 3
         assert result.output.startswith("line 5: large@example.com: refused: ")
         assert database.count("users") == 6
+
+    @pytest.mark.parametrize("depth", [33, *range(900, 1000, 10), 100_000])
+    def test_deep_value_of_csv_is_reported_with_its_line(self, app, tmp_path, database, depth):
+        path = tmp_path / "users.csv"
+        value = '{""a"": ' + "[" * depth + "]" * depth + "}"
+        path.write_text(f'email,user_metadata\ndave@example.com,"{value}"\nerin@example.com,\n')
+        result = run_command(app, "users", "import", str(path))
+        refused, summary = result.output.splitlines()
+        assert refused.startswith("line 2: ")
+        assert "user_metadata: must" in refused
+        assert f"{summary}\n" == SUMMARY.format("created", 1, 0, 1)
+
+    def test_unprintable_reason_is_printed_without_what_a_terminal_obeys(self, import_users, database):
+        row = '{"email": "dave@example.com", "\\u001b]0;owned\\u0007\\ud800": 1}\n'
+        result = import_users(row, {"email": "erin@example.com"})
+        assert result.output == (
+            "line 1: dave@example.com: refused:  ]0;owned  : is not a known field\n"
+            + SUMMARY.format("created", 1, 0, 1)
+        )
 
     def test_rows_of_csv_are_reported_with_their_lines(self, app, tmp_path, database):
         path = tmp_path / "users.csv"
