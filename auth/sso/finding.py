@@ -36,6 +36,8 @@ def find(name: str) -> CustomerProvider | None:
 
 def select(name: str) -> "queries.SelectIdentityProvider | None":
     """Return the row of an identifier or an id."""
+    if "\0" in name:  # of a path, which Postgres refuses
+        return None
     id = name if is_uuid(name) else None
     return queries.select_identity_provider(latchkey.db, identifier=name, id=id)
 

@@ -94,6 +94,13 @@ class TestApi:
         assert [secret in response.text for response in shown] == [False] * 3
         assert secret not in str(database.all("SELECT details FROM audit_log"))
 
+    @cases("name", ["custom:none", "custom:acme-idp%00", "%00", "sso:%00", "custom:ACME-IDP"])
+    def test_other_name_is_of_no_provider(self, sso, acme, name):
+        for method in ("GET", "PUT", "DELETE"):
+            refused = sso.admin(method, f"/{name}", **({"enabled": False} if method == "PUT" else {}))
+            assert_error(refused, 404, "custom_provider_not_found")
+        assert sso.admin("GET", f"/{acme.identifier}").json["enabled"] is True
+
     def test_only_the_service_role_key_may(self, sso, acme, alice):
         nobody: dict[str, str] = {}
         for headers in (nobody, alice.open_session(sso.client).authorization):
@@ -140,6 +147,8 @@ class TestWhatIsRefused:
                 "discovery_url: must have the origin of the issuer",
             ),
             ({"provider_type": "oauth2"}, "provider_type: must be oidc"),
+            ({"issuer": "https://[::1"}, "issuer: must be an https URL"),
+            ({"discovery_url": "https://[::1"}, "discovery_url: must be an https URL"),
         ],
     )
     def test_what_it_may_not_have(self, refused, changes, said):

@@ -55,7 +55,10 @@ def problem_of_issuer(issuer: str) -> str | None:
 
 def problem_of_url(url: str) -> str | None:
     """Return what is wrong with the URL of a provider, or None."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "must be an https URL"
     if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
         return "must be an https URL"
     return "must have no query and no fragment" if parts.query or parts.fragment else None
