@@ -71,14 +71,22 @@ def parse(name: str, body: bytes | str) -> dict[str, Any]:
     if len(body) > http_post.MOST_BYTES:
         raise HookFailed(name, f"its answer has more than {http_post.MOST_BYTES} bytes")
     try:
-        answer = json.loads(body)
+        answer = json.loads(body, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError):
-        raise HookFailed(name, f"its answer is not JSON: {_said(body)}") from None
+        raise HookFailed(name, f"its answer is not JSON, or repeats a member: {_said(body)}") from None
     if not isinstance(answer, dict):
         raise HookFailed(name, f"its answer is not a JSON object: {_said(body)}")
     if answer.get("error") is not None:
         raise refusal(name, answer["error"])
     return answer
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises `ValueError` for one that refuses or agrees, as the reader of it likes."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError
+    return members
 
 
 def _said(body: bytes | str) -> str:

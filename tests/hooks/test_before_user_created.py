@@ -122,6 +122,14 @@ def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role,
         assert "“418 Members of the club only”" in lines
 
 
+def test_answer_that_refuses_and_agrees_creates_nobody(client, target, database):
+    target.answer, target.headers = None, {"Content-Type": "application/json"}
+    target.body = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
+    response = client.post("/signup", json={"email": NEW, "password": PASSWORD})
+    assert_error(response, 503, "hook_failed")
+    assert (database.count("users"), database.count("outbox"), len(target.requests)) == (0, 0, 1)
+
+
 @each_way
 def test_hook_that_is_down_creates_nobody(make_app, service_role, database, way):
     client = make_app(**settings(f"http://127.0.0.1:{free_port()}")).test_client()

@@ -21,6 +21,7 @@ SECRETS = tuple("whsec_" + base64.b64encode(bytes(range(start, start + 32))).dec
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 PAYLOAD = {"user": {"id": "7c4e0a52", "user_metadata": {"name": "Zoë"}}}
 REFUSED = {"error": {"http_code": 403, "message": "Not from here"}}
+REFUSED_AND_NOT = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
 
 
 def hook_at(url, *, private_networks=False):
@@ -90,6 +91,8 @@ def test_error_of_the_hook_is_its_status_and_message(hook, target, error, status
         (200, JSON, b"{", "its answer is not JSON"),
         (200, JSON, b"[" * 100_000, "its answer is not JSON"),
         (200, JSON, b'\xff{"a": 1}', "its answer is not JSON"),
+        (200, JSON, REFUSED_AND_NOT, "its answer is not JSON, or repeats a member"),
+        (200, JSON, b'{"claims": {"role": "a", "role": "b"}}', "its answer is not JSON, or repeats a member"),
         (200, JSON, b"[]", "its answer is not a JSON object"),
         (200, JSON, b"null", "its answer is not a JSON object"),
         (200, JSON, b'{"a": "%s"}' % (b"x" * MOST_BYTES), f"its answer has more than {MOST_BYTES} bytes"),
