@@ -86,11 +86,8 @@ class Import:
 
     def _is_of_another_model(self, entry: Entry) -> bool:
         """Whether this is a row of Django's dumpdata that is not a user."""
-        return (
-            self.product == "django"
-            and entry.problem is None
-            and "password" not in entry.value.get("fields", {"password"})
-        )
+        fields = entry.value.get("fields")
+        return self.product == "django" and isinstance(fields, dict) and "password" not in fields
 
     def _row(self, entry: Entry) -> dict[str, Any]:
         if entry.problem:

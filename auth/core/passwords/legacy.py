@@ -210,16 +210,25 @@ _KEYCLOAK_PBKDF2 = {"pbkdf2": "sha1", "pbkdf2-sha256": "sha256", "pbkdf2-sha512"
 
 
 def stored_form(notation: str) -> str:
-    """Return the stored form of a hash as Django, passlib, PHP and most libraries write it."""
+    """Return the stored form of a hash as Django, passlib, PHP and most libraries write it.
+
+    Raises `UnusableHash`.
+    """
+    try:
+        return _translated(notation)
+    except ValueError as error:
+        raise UnusableHash(f"password_hash is malformed: {error}") from None
+
+
+def _translated(notation: str) -> str:
     if match := _DJANGO_PBKDF2.fullmatch(notation):
         digest, iterations, salt, value = match.groups()
         return _pbkdf2_form(digest, iterations, encode(salt.encode()), value)
     if match := _DJANGO_SCRYPT.fullmatch(notation):
         n, salt, r, p, value = match.groups()
-        log_n = int(n).bit_length() - 1
-        if int(n) != 1 << log_n:
-            raise UnusableHash("password_hash is malformed: N must be a power of 2")
-        return f"$scrypt$ln={log_n},r={r},p={p}${encode(salt.encode())}${value}"
+        if int(n).bit_count() != 1:
+            raise ValueError("N must be a power of 2")
+        return f"$scrypt$ln={int(n).bit_length() - 1},r={r},p={p}${encode(salt.encode())}${value}"
     if match := _PASSLIB_PBKDF2.fullmatch(notation):
         return _pbkdf2_form(match[1] or "sha1", *match.groups()[1:])
     if notation.startswith("argon2$argon2"):
