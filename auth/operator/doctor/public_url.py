@@ -168,7 +168,7 @@ def _discovery(context: Context) -> Failure | None:
 
 def _redirects(context: Context) -> Failure | None:
     settings = context.settings
-    site, base = urlsplit(settings.site_url), urlsplit(settings.base_url)
+    site = urlsplit(settings.site_url)
     if not settings.is_local and is_loopback(site.hostname or ""):
         return Failure(
             f"Links lead to {settings.site_url}, which is each user's own machine.",
@@ -178,12 +178,6 @@ def _redirects(context: Context) -> Failure | None:
         return Failure(
             f"Links send tokens to {settings.site_url} without TLS, so the network can read them.",
             f"Serve your application by https, and set: AUTH_SITE_URL=https://{site.netloc}",
-        )
-    if site[:2] != base[:2] and not settings.redirect_allow_list:
-        return Failure(
-            f"AUTH_REDIRECT_ALLOW_LIST is empty, so links ignore redirect_to and lead to"
-            f" {site.scheme}://{site.netloc}.",
-            f"List your applications: AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**",
         )
     unsafe = [
         pattern

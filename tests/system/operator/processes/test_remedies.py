@@ -183,19 +183,13 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "redirects",
         "Set AUTH_SITE_URL to the URL of your application, such as https://app.example.com.",
         PUBLIC | {"site_url": "http://localhost:3000"},
-        PUBLIC | {"site_url": APP, "redirect_allow_list": (f"{APP}/**",)},
+        PUBLIC | {"site_url": APP},
     ),
     (
         "redirects",
         "Serve your application by https, and set: AUTH_SITE_URL=https://{}",
         PUBLIC | {"site_url": "http://auth.example.com"},
         PUBLIC,
-    ),
-    (
-        "redirects",
-        f"List your applications: {ALLOW_LIST}={{}}://{{}}/**",
-        PUBLIC | {"site_url": APP},
-        PUBLIC | {"site_url": APP, "redirect_allow_list": (f"{APP}/**",)},
     ),
     (
         "redirects",
