@@ -96,7 +96,8 @@ class _InputFile(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            raise Unreadable(f"{error.message} Name a file that this user can read.") from None
+            remedy = f"Name a file that this user can read. The command runs in {Path.cwd()}."
+            raise Unreadable(f"{error.message} {remedy}") from None
 
 
 class NumberRange(click.IntRange):

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 import pyrage
@@ -144,7 +145,8 @@ def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
     result = run_command(app, *arguments)
     assert (result.exit_code, result.output) == (
         2,
-        "Error: File 'none' does not exist. Name a file that this user can read.\n",
+        "Error: File 'none' does not exist. Name a file that this user can read."
+        f" The command runs in {Path.cwd()}.\n",
     )
 
 
