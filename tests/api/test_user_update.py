@@ -143,7 +143,7 @@ class TestPassword:
 
     @pytest.mark.usefixtures("unchanged")
     def test_weak_password_is_422(self, session):
-        needed = "must be at least 8 characters and contain at least one character of each"
+        needed = "must be at least 8 characters, and contain at least one character of each"
         details = f"password: {needed}: uppercase, numbers, symbols"
         weak = {"reasons": ["length", "characters"]}
         refused = put(session, password="wkhq")

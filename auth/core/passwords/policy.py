@@ -30,7 +30,7 @@ class WeakPassword(Exception):
     """
 
     def __init__(self, problems: Mapping[str, str], guessed: str | None, missing: Collection[str]) -> None:
-        super().__init__(f"must {' and '.join(problems.values())}")
+        super().__init__(f"must {', and '.join(problems.values())}")
         self.problems, self.guessed, self.missing = problems, guessed, missing
         first = next(iter(problems))
         self.reason = guessed if guessed and first == "common" else first
