@@ -92,6 +92,28 @@ def test_message_beyond_the_quota_is_logged_printed_and_in_the_development_inbox
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "reason"),
+    [
+        ("/recover", {"email": "nobody@example.com"}, "no user has this address"),
+        ("/otp", {"phone": "+4915112345678", "create_user": False}, "no user has this address"),
+        ("/resend", {"email": "alice@example.com", "type": "signup"}, "the user of this address is banned or needs none"),
+    ],
+)  # fmt: skip
+def test_message_that_nobody_gets_is_told_to_the_developer_alone(
+    make_app, alice, said, service_role, capfd, path, body, reason
+):
+    client, public = make_app(AUTH_DEV_INBOX="true").test_client(), make_app(**PUBLIC).test_client()
+    address = body.get("email") or body["phone"]
+    assert client.post(path, json=body).status_code == 200
+    (unsent,) = client.get("/dev/inbox", headers=service_role).json
+    told = (unsent["kind"], unsent["recipient"], unsent["outcome"], unsent["last_error"])
+    assert told == ("none", address, "failed", f"not sent: {reason}")
+    assert f"To {address}: not sent: {reason}\n" in capfd.readouterr().out
+    assert public.post("/recover", json={"email": "nobody@example.com"}).status_code == 200
+    assert (capfd.readouterr().out, said("message_not_sent")) == ("", [])
+
+
+@pytest.mark.parametrize(
     ("settings", "limit"),
     [
         (

@@ -54,6 +54,9 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         # The hook was asked about a new user. One who exists has nothing to do with the answer.
         details |= refusal if user is None else {}
         audit.record(tx, user_id, email, acts, events, **details)
+    if has_quota and not is_due:
+        why = "the user of this address is banned or needs none" if user else "no user has this address"
+        outgoing.tell_developer(address, f"not sent: {why}")
     return message.id
 
 

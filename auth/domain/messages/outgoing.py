@@ -179,8 +179,13 @@ def _reason(row: "queries.CountMessage", windows: Windows, total: RateLimitItem,
 
 
 def _log_unsent(address: str, reason: str) -> None:
-    settings = latchkey.settings
     _not_sent.count(reason=reason)
+    tell_developer(address, reason)
+
+
+def tell_developer(address: str, reason: str) -> None:
+    """Say why a message is not sent, where a developer looks for it. Call it outside a transaction."""
+    settings = latchkey.settings
     sender = settings.smtp_url if addresses.is_email(address) else settings.sms_provider
     if sender == "console" or (sender is None and settings.is_local):
         print(f"To {address}: {reason}", flush=True)  # where the message would have been
