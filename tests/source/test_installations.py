@@ -24,7 +24,14 @@ OWNERS = {
         "standardwebhooks": "https://github.com/standard-webhooks/standard-webhooks",
         "uvicorn": "https://github.com/Kludex/uvicorn",
     },
-    "npm": {"@supabase/supabase-js": "https://github.com/supabase/supabase-js"},
+    "npm": {
+        "@supabase/supabase-js": "https://github.com/supabase/supabase-js",
+        "next": "https://github.com/vercel/next.js",
+        "next-auth": "https://github.com/nextauthjs/next-auth",
+        "react": "https://github.com/react/react",
+        "react-dom": "https://github.com/react/react",
+        "vite": "https://github.com/vitejs/vite",
+    },
 }
 COMMANDS = {
     "PyPI": r"pip3? install|pipx (?:install|run|inject)|uv (?:add|pip install|tool (?:install|run))|uvx",

@@ -27,11 +27,11 @@ class Terminal:
     """A shell in the folder of a checkout, without a setting of the service in its environment."""
 
     def __init__(self, directory: Path, ports: dict[str, str]) -> None:
-        self.port, self._directory, self._ports = int(ports["8000"]), directory, ports
+        self.port, self._directory, self.ports = int(ports["8000"]), directory, ports
 
     def here(self, text: str) -> str:
         """Return the text with the ports of this test."""
-        for known, free in self._ports.items():
+        for known, free in self.ports.items():
             text = text.replace(known, free)
         return text
 
@@ -72,6 +72,23 @@ def settings(page: str) -> list[str]:
     return [line for line in lines if line.startswith("AUTH_")]
 
 
+@contextmanager
+def beside_a_service(lines: list[str], **settings: str) -> Iterator[tuple[Terminal, Service]]:
+    """Start the service in the folder of a checkout, with these lines in `.env`."""
+    with short_directory() as directory:
+        for name in ("examples", "latchkey_auth", "auth"):
+            (directory / name).symlink_to(CHECKOUT / name)
+        (directory / ".venv" / "bin").mkdir(parents=True)
+        for name in ("latchkey", "flask", "python3"):
+            (directory / ".venv" / "bin" / name).symlink_to(Path(sys.executable).with_name(name))
+        opened = Terminal(directory, {known: str(free_port()) for known in ("8000", "3000", "9100")})
+        (directory / ".env").write_text(opened.here("\n".join(lines)))
+        own = {"PORT": str(opened.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
+        command = [sys.executable, "-m", "latchkey_auth", "serve"]
+        with Service(directory / "var", command=command, directory=directory, **own, **settings) as service:
+            yield opened, service
+
+
 @pytest.fixture(scope="module")
 def terminals() -> Iterator[Callable[[str], tuple[Terminal, Service]]]:
     """A function that returns a page's second terminal and its service.
@@ -82,19 +99,8 @@ def terminals() -> Iterator[Callable[[str], tuple[Terminal, Service]]]:
 
         @functools.cache
         def start(has_settings: bool) -> tuple[Terminal, Service]:
-            directory = stack.enter_context(short_directory())
-            for name in ("examples", "latchkey_auth", "auth"):
-                (directory / name).symlink_to(CHECKOUT / name)
-            (directory / ".venv" / "bin").mkdir(parents=True)
-            for name in ("latchkey", "flask", "python3"):
-                (directory / ".venv" / "bin" / name).symlink_to(Path(sys.executable).with_name(name))
-            opened = Terminal(directory, {known: str(free_port()) for known in ("8000", "3000", "9100")})
             lines = [line for page in PAGES for line in settings(page)] if has_settings else []
-            (directory / ".env").write_text(opened.here("\n".join(lines)))
-            own = {"PORT": str(opened.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
-            command = [sys.executable, "-m", "latchkey_auth", "serve"]
-            service = Service(directory / "var", command=command, directory=directory, **own)
-            return opened, stack.enter_context(service)
+            return stack.enter_context(beside_a_service(lines))
 
         yield lambda page: start(bool(settings(page)))
 

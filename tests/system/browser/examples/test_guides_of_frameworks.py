@@ -1,0 +1,181 @@
+"""The guides for React and Next.js, from an empty folder to a user who is signed in in Chromium, and out again.
+
+Needs Chromium, and Node.js with npm, which installs the packages that a guide names; skipped without them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from tests.support.browser import Browser, fill
+from tests.support.processes import CHECKOUT, Service, wait_until
+from tests.support.users import PASSWORD
+from tests.system.examples.test_second_terminal import Terminal, beside_a_service
+from tests.system.test_guide import blocks_of
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+NEEDED = (20, 19)
+DAVE = "dave@example.com"
+# Seconds for the installation of a guide's packages, and until its application answers.
+_PATIENCE = 300
+
+
+@pytest.fixture(scope="module")
+def of_npm() -> dict[str, str]:
+    """The environment of npm: that of its user, but for questions to the registry that no guide needs."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    told = (
+        subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+        if node
+        else "v0.0"
+    )
+    if not npm or tuple(map(int, told[1:].split(".")[:2])) < NEEDED:
+        pytest.skip("NOT TESTED: the guides for React and Next.js. They need Node.js 20.19 or later, and npm")
+    kept = {"HOME", "NODE_EXTRA_CA_CERTS"}
+    own = {
+        key: value
+        for key, value in os.environ.items()
+        if key in kept or key.lower().startswith("npm_config_")
+    }
+    return own | {"npm_config_audit": "false", "npm_config_fund": "false", "NEXT_TELEMETRY_DISABLED": "1"}
+
+
+class Played:
+    """A guide whose application runs: its address, and the service."""
+
+    def __init__(self, terminal: Terminal, service: Service) -> None:
+        self.url = terminal.here("http://localhost:3000/")
+        self._service = service
+
+    def link(self) -> str:
+        """Return the link of the message that the service prints."""
+        pattern = re.compile(r"^http://localhost:\d+/verify\S+$", re.MULTILINE)
+        (link,) = wait_until(lambda: set(pattern.findall(self._service.text())))
+        return link
+
+
+def finish(terminal: Terminal, script: str, **environment: str) -> str:
+    """Run a script to its end, and return its output."""
+    with terminal.run(terminal.here(script), env=environment) as shell:
+        output, _ = shell.communicate(timeout=_PATIENCE)
+    assert shell.returncode == 0, output
+    return output
+
+
+def fill_in(block: str, printed: str) -> str:
+    """Replace `<client_id>` and `<client_secret>` by what the command printed."""
+    for name, value in re.findall(r"^(client_\w+) +(\S+)$", printed, re.MULTILINE):
+        block = block.replace(f"<{name}>", value)
+    return block
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False, timeout=60).status_code < 400
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+def play(tab, of_npm, tmp_path) -> Iterator[Callable[..., Played]]:
+    """A function that does what a guide says, in its order, in the folder of the service and in an empty one."""
+    with ExitStack() as stack:
+
+        def play(page: str, **settings: str) -> Played:
+            blocks = blocks_of((CHECKOUT / page).read_text())
+            lines = [line for _, block in blocks for line in block.splitlines()]
+            of_service = [line for line in lines if re.match("AUTH_(?!URL|LATCHKEY)", line)]
+            latchkey, service = stack.enter_context(beside_a_service(of_service, **settings))
+            empty, folder = Terminal(tmp_path, latchkey.ports), tmp_path / "my-app"
+            application, printed = Terminal(folder, latchkey.ports), ""
+            *steps, (_, start) = blocks
+            for file, block in steps:
+                if file:
+                    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / file).write_text(latchkey.here(fill_in(block, printed)))
+                elif block.startswith(".venv/"):
+                    printed = finish(latchkey, block)
+                elif block.startswith("mkdir "):
+                    finish(empty, block, **of_npm)
+            stack.enter_context(application.run(application.here(start), env=of_npm))
+            played = Played(latchkey, service)
+            wait_until(lambda: answers(played.url), _PATIENCE)
+            return played
+
+        yield play
+
+
+@pytest.fixture
+def page(tab) -> Iterator[Browser]:
+    tab.forget()
+    tab.speak("en")
+    tab.complaints()
+    yield tab
+    tab.open("about:blank")
+
+
+def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
+    # The client refreshes a token that is as short-lived at each visit.
+    app = play("docs/react.md", AUTH_ACCESS_TOKEN_LIFETIME="60")
+    page.open(app.url)
+    page.wait_for("Forgot your password?")
+    fill(page, email=DAVE, password=PASSWORD)
+    page.click("Sign up")
+    page.wait_for(f"We sent a mail to {DAVE}.")
+    page.open(app.link())
+    page.click("Continue")
+    page.wait_for(f"Signed in as {DAVE}")
+
+    stored = "Object.entries(localStorage).find(([key]) => key.endsWith('auth-token'))?.[1]"
+    before = page.run(stored)
+    page.open(app.url)
+    page.wait_for(f"Signed in as {DAVE}")
+    page.wait(lambda: page.run(stored) not in (None, before))
+
+    page.click("Sign out")
+    page.wait_for("Forgot your password?")
+    page.wait(lambda: page.run(stored) is None)
+    fill(page, email=DAVE, password="Wrong-Horse-1")
+    page.click("Sign in")
+    page.wait_for("Invalid login credentials")
+    fill(page, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for(f"Signed in as {DAVE}")
+
+
+def test_user_of_the_nextjs_app_signs_up_sees_the_protected_page_and_signs_out(page, play):
+    app = play("docs/nextjs.md")
+    page.open(app.url)
+    page.wait_for("Create an account")
+    page.click("Create an account")
+    page.wait_for("Create your account")
+    fill(page, email=DAVE, password=PASSWORD)
+    page.click("Create account")
+    page.wait_for("Check your inbox")
+    page.open(app.link())
+    page.click("Continue")
+    page.wait_for("my-app")
+    page.click("Allow")
+    page.wait_for(f"Signed in as {DAVE}")
+    assert page.url == app.url
+
+    page.open(app.url)
+    page.wait_for(f"Signed in as {DAVE}")
+    assert "authjs.session-token" in page.cookies(app.url)
+    assert "session-token" not in page.run("document.cookie")
+
+    page.click("Sign out")
+    page.wait_for("asks to sign you out")
+    page.click("Sign out")
+    # The page of the app leads to Latchkey again.
+    page.wait_for("Forgot password?")
+    assert "authjs.session-token" not in page.cookies(app.url)
+    page.open(app.url)
+    page.wait_for("Forgot password?")
