@@ -6,6 +6,7 @@ Needs Chromium, and Node.js with npm, which installs the packages that a guide n
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.processes import CHECKOUT, Service, wait_until
+from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.users import PASSWORD
 from tests.system.examples.test_second_terminal import Terminal, beside_a_service
 from tests.system.test_guide import blocks_of
@@ -76,7 +77,8 @@ def fill_in(block: str, printed: str) -> str:
     return block
 
 
-def answers(url: str) -> bool:
+def answers(url: str, application: subprocess.Popen[str]) -> bool:
+    assert application.poll() is None, application.communicate()[0]
     try:
         return httpx.get(url, trust_env=False, timeout=60).status_code < 400
     except httpx.TransportError:
@@ -84,7 +86,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.fixture
-def play(tab, of_npm, tmp_path) -> Iterator[Callable[..., Played]]:
+def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
     """A function that does what a guide says, in its order, in the folder of the service and in an empty one."""
     with ExitStack() as stack:
 
@@ -93,7 +95,9 @@ def play(tab, of_npm, tmp_path) -> Iterator[Callable[..., Played]]:
             lines = [line for _, block in blocks for line in block.splitlines()]
             of_service = [line for line in lines if re.match("AUTH_(?!URL|LATCHKEY)", line)]
             latchkey, service = stack.enter_context(beside_a_service(of_service, **settings))
-            empty, folder = Terminal(tmp_path, latchkey.ports), tmp_path / "my-app"
+            # Not in pytest's own, which keeps hundreds of megabytes of packages for later.
+            directory = stack.enter_context(short_directory())
+            empty, folder = Terminal(directory, latchkey.ports), directory / "my-app"
             application, printed = Terminal(folder, latchkey.ports), ""
             *steps, (_, start) = blocks
             for file, block in steps:
@@ -104,9 +108,11 @@ def play(tab, of_npm, tmp_path) -> Iterator[Callable[..., Played]]:
                     printed = finish(latchkey, block)
                 elif block.startswith("mkdir "):
                     finish(empty, block, **of_npm)
-            stack.enter_context(application.run(application.here(start), env=of_npm))
+            running = stack.enter_context(application.run(application.here(start), env=of_npm))
+            # If asked to end, it would wait for the connections of the browser.
+            stack.callback(os.killpg, running.pid, signal.SIGKILL)
             played = Played(latchkey, service)
-            wait_until(lambda: answers(played.url), _PATIENCE)
+            wait_until(lambda: answers(played.url, running), _PATIENCE)
             return played
 
         yield play
@@ -150,8 +156,8 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     page.wait_for(f"Signed in as {DAVE}")
 
 
-def test_user_of_the_nextjs_app_signs_up_sees_the_protected_page_and_signs_out(page, play):
-    app = play("docs/nextjs.md")
+def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(page, play):
+    app = play("docs/nextjs.md", AUTH_ACCESS_TOKEN_LIFETIME="30")
     page.open(app.url)
     page.wait_for("Create an account")
     page.click("Create an account")
@@ -170,6 +176,11 @@ def test_user_of_the_nextjs_app_signs_up_sees_the_protected_page_and_signs_out(p
     page.wait_for(f"Signed in as {DAVE}")
     assert "authjs.session-token" in page.cookies(app.url)
     assert "session-token" not in page.run("document.cookie")
+
+    # The session of the app is as short-lived; that of Latchkey's pages opens another without a question.
+    wait_until(lambda: page.run("fetch('/api/auth/session').then((answer) => answer.json())") is None)
+    page.open(app.url)
+    page.wait_for(f"Signed in as {DAVE}")
 
     page.click("Sign out")
     page.wait_for("asks to sign you out")
