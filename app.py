@@ -1,25 +1,22 @@
 from flask import Flask
 
-from auth import wings
-from auth.api import (
-    admin,
-    dev_inbox,
-    disabled,
-    factors,
-    introspect,
-    passkeys,
-    passwordless,
-    service,
-    sessions,
-    signup,
-    token,
-    user,
-    verify,
-    well_known,
-)
+from auth import extensions
 from auth.core import logs, settings
 from auth.core.settings import Settings
-from auth.web import audit, edge, html, limits
+from auth.flows.account import views as user
+from auth.flows.admin import views as admin
+from auth.flows.dev_inbox import views as dev_inbox
+from auth.flows.factors import views as factors
+from auth.flows.introspection import views as introspect
+from auth.flows.links import views as verify
+from auth.flows.messages import views as passwordless
+from auth.flows.passkeys import views as passkeys
+from auth.flows.service import views as service
+from auth.flows.sessions import views as sessions
+from auth.flows.sign_in import views as token
+from auth.flows.sign_up import views as signup
+from auth.flows.well_known import views as well_known
+from auth.web import audit, disabled, edge, html, limits
 from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
@@ -35,7 +32,7 @@ def create_app(config: Settings | None = None) -> Flask:
     config = config or settings.load()
     logs.configure(config, edge.log_context)
     app = Application("auth", static_folder="web/html/static")
-    app.show_rooms(["web/html", *wings.on(config)])
+    app.show_rooms(["web/html", *(f"extensions/{each}" for each in extensions.on(config))])
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
@@ -44,8 +41,8 @@ def create_app(config: Settings | None = None) -> Flask:
     html.init_app(app, config)
     for view in HOUSE:
         app.register_blueprint(view.blueprint)
-    wings.init_app(app, parts)
+    extensions.init_app(app, parts)
     for wing, blueprint in disabled.BLUEPRINTS.items():
-        if wing not in wings.on(config):
+        if wing not in extensions.on(config):
             app.register_blueprint(blueprint)
     return app

@@ -12,8 +12,8 @@ from pathlib import Path as _Path
 # Before the current directory, whose modules gunicorn prefers.
 _sys.path.insert(0, str(_Path(__file__).resolve().parent))
 
-from auth.operator.processes import starting as _starting
-from auth.operator.processes import supervisor as _supervisor
+from auth.ops.processes import starting as _starting
+from auth.ops.processes import supervisor as _supervisor
 
 _settings = _supervisor.settings()
 

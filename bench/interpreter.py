@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from auth.operator.doctor.interpreter import built_plainly
+from auth.ops.doctor.interpreter import built_plainly
 
 _ASK = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_config_var('CONFIG_ARGS') or '')"
 # Of the distribution.

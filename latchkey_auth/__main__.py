@@ -20,7 +20,7 @@ def main() -> None:
     environment["LATCHKEY_STARTED"] = str(time.monotonic())  # for the doctor
     # An upgrade changes the link to the virtual environment while this release runs.
     python = str(Path(sys.prefix).resolve() / "bin" / Path(sys.executable).name)
-    os.execve(python, [python, "-m", "auth.operator.commands", *sys.argv[1:]], environment)  # noqa: S606
+    os.execve(python, [python, "-m", "auth.ops.commands", *sys.argv[1:]], environment)  # noqa: S606
 
 
 if __name__ == "__main__":

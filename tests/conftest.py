@@ -49,7 +49,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.settings.state import of_requests
 from auth.core.tokens.derived_keys import SEALING, derive, key_id
 from auth.delivery import rendering
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
 from auth.web.context import EXTENSION
 from sql import pool, schema
@@ -62,11 +62,12 @@ from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
+from tests.support.openid import Client, make_client
 from tests.support.processes import PATIENT_GUNICORN, Service
 from tests.support.server import ServerClient
 from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
-from tests.support.users import Person, register
+from tests.support.users import Person, Session, register
 from tests.support.wings import EVERY_WING
 
 # Of the tests' Postgres. Nothing outlives the run, and nothing happens at a moment of its own: `Rows.empty` vacuums.
@@ -447,3 +448,15 @@ def hashes(monkeypatch) -> Hashes:
     for name in ("hashpw", "checkpw"):
         monkeypatch.setattr(bcrypt, name, counting(getattr(bcrypt, name)))
     return counted
+
+
+@pytest.fixture
+def session(alice) -> Session:
+    """A session of Alice's, as after a sign-in with her password."""
+    return alice.open_session()
+
+
+@pytest.fixture
+def app_client(database) -> Client:
+    """An application with a secret."""
+    return make_client(database)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from flask import Blueprint, current_app
 from flask.typing import ResponseReturnValue
 
-from auth import wings
+from auth import extensions
 from auth.core.factors.webauthn import RelyingParty
 from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
@@ -156,7 +156,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         },
         relying_party=RelyingParty(settings),
     )
-    wings.init_domain(parts)
+    extensions.init_domain(parts)
     return parts
 
 

@@ -1,7 +1,7 @@
 -- Who may add, change or remove what a user signs in with: the table "Who may change what" of
 -- docs/security.md, which tests/web/test_proofs_of_acts.py holds against `refusal_of_act`.
 
--- How long a proof is fresh. `PROOF_AGE` in auth/domain/sign_in/reauthentication.py is the same.
+-- How long a proof is fresh. `PROOF_AGE` in auth/flows/sign_in/reauthentication.py is the same.
 CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '15 minutes' $$;

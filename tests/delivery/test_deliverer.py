@@ -15,7 +15,7 @@ from auth.core.settings.constants import statement_constants
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders.sender import Sender, TryLater
-from auth.domain.messages import outgoing
+from auth.flows.messages import outgoing
 from sql import Database
 from tests.support.deliverers import RunningDeliverer
 from tests.support.forwarder import Forwarder

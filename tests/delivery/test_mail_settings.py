@@ -15,7 +15,7 @@ from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, TryLater
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender, hostname_for
-from auth.hooks.message_hooks import HookSender
+from auth.extensions.hooks.message_hooks import HookSender
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender

@@ -20,7 +20,7 @@ from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
 from auth.delivery.senders.smtp_tokens import SmtpTokens
-from auth.operator.processes.start_checks import check_files
+from auth.ops.processes.start_checks import check_files
 from tests.support.cases import cases
 from tests.support.deliverers import RunningDeliverer
 from tests.support.http_target import HttpTarget

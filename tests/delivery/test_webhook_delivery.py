@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders.sender import Refused, TryLater
-from auth.webhooks.events import EventSender, as_message
+from auth.extensions.webhooks.events import EventSender, as_message
 from sql import queries
 from tests.support.answers import A_TIMESTAMP
 from tests.support.deliverers import deliver_due

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sql import schema
-from tests.domain.sign_in import test_enumeration
+from tests.flows.sign_in import test_enumeration
 from tests.source.test_contract import OPERATIONS
 from tests.source.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
 from tests.support.contract import resolved
@@ -37,7 +37,7 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
         for node in nodes(source)
         if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
     }
-    assert homes == {"auth/web/guard.py", "auth/cli/commands.py"}
+    assert homes == {"auth/web/guard.py", "auth/flows/commands.py"}
     assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
         "auth/web/guard.py"
     }
@@ -122,17 +122,17 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
 # Who opens connections, and to what. The first two check each address that they connect to.
 CONNECTING = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
-    "auth/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
+    "auth/extensions/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
     "auth/core/passwords/leaked_ranges.py": "by bounded_http; the range API, or the operator's mirror",
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
-    "auth/openid/documents/fetched.py": "by bounded_http, to public addresses; documents of clients",
+    "auth/extensions/openid/documents/fetched.py": "by bounded_http, to public addresses; documents of clients",
     "auth/delivery/senders/smtp.py": "the operator's mail server",
     "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
-    "auth/operator/doctor/public_url.py": "the operator's doctor",
-    "auth/operator/doctor/database.py": "the operator's doctor",
-    "auth/operator/backups/rehearsals.py": "a service on this machine",
+    "auth/ops/doctor/public_url.py": "the operator's doctor",
+    "auth/ops/doctor/database.py": "the operator's doctor",
+    "auth/ops/backups/rehearsals.py": "a service on this machine",
 }
 
 
@@ -144,14 +144,14 @@ def test_only_named_files_import_what_connects_to_other_machines():
 # Who knows the signatures of Standard Webhooks.
 SIGNING = {
     "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
-    "auth/webhooks/command.py": "verifies what it is sent",
+    "auth/extensions/webhooks/command.py": "verifies what it is sent",
 }
 
 
 def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
     assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
     posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
-    assert posting == {"auth/webhooks/events.py", "auth/hooks/http_hooks.py"}
+    assert posting == {"auth/extensions/webhooks/events.py", "auth/extensions/hooks/http_hooks.py"}
 
 
 # What waits for a provider or a hook.

@@ -22,11 +22,13 @@ MODULES = {
 # Where each `ValueError` is a mistake in a setting, and where lines begin with the name of one.
 OF_SETTINGS = re.compile(r"auth/core/(settings/.*|tokens/claim_rules)\.py")
 OF_STARTS = re.compile(
-    r"auth/(core/(settings|keys)|operator/processes)/.*|auth/delivery/senders/channels\.py|sql/pool\.py"
+    r"auth/(core/(settings|keys)|ops/processes)/.*|auth/delivery/senders/channels\.py|sql/pool\.py"
 )
 NAMED = re.compile(r"(([A-Z][A-Z_]+|AUTH_{}\w*|{}):|[A-Z][A-Z_]+ (is|has)) .+")
 # Where exceptions become failures of commands.
-OF_COMMANDS = re.compile(r"auth/(cli|operator)/.*|auth/\w+/command\.py")
+OF_COMMANDS = re.compile(
+    r"auth/ops/(?!transfer|testkit).*|auth/flows/(commands|checks)\.py|auth/extensions/\w+/command\.py"
+)
 FAILURES = {"SettingsError", "ProgrammingError", "ClickException", "UsageError", "BadParameter"}
 # What it quotes is a `ProgrammingError`.
 QUOTES = "{}: The schema cannot be applied: {}"
@@ -154,9 +156,9 @@ def test_lines_are_found_where_settings_are_refused_and_commands_fail():
         "auth/core/settings/kept_secrets.py",
         "auth/core/settings/values/combined.py",
         "auth/core/settings/values/validators.py",
-        "auth/hooks/command.py",
-        "auth/operator/backups/archive.py",
-        "auth/operator/processes/starting.py",
+        "auth/extensions/hooks/command.py",
+        "auth/ops/backups/archive.py",
+        "auth/ops/processes/starting.py",
         "sql/schema.py",
     }
 

@@ -192,7 +192,7 @@ def test_messages_of_errors_are_only_in_the_table():
 
 # What people read in their language. The console, the page of messages and what operators read are in English.
 IN_FIVE_LANGUAGES = re.compile(
-    "auth/(pages|web/html|social|openid|api_keys)/(?!console|admin|api|command)"
+    "auth/(web/html|extensions/(pages|social|openid|api_keys))/(?!console|admin|api|command)"
     "|auth/delivery/(rendering|senders|templates)"
 )
 IN_ENGLISH = re.compile("console|dev_inbox|user_tab")
@@ -244,7 +244,7 @@ def test_python_of_pages_and_messages_contains_no_sentence():
 
 # Where texts are chosen for readers of five languages; refusals to start, and markup, are none.
 CHOOSES_TEXTS = re.compile(
-    "auth/(pages/|core/text/(?!catalogues)|web/html/(?!admin|brand)|delivery/rendering|(social|openid|api_keys)/pages)"
+    "auth/(core/text/(?!catalogues)|web/html/(?!admin|brand)|delivery/rendering|extensions/(pages/|(social|openid|api_keys)/pages))"
 )
 NO_TEXT = re.compile('[<"]|-src |^AUTH_|^: $')
 

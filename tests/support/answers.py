@@ -114,7 +114,7 @@ def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
 
 class UserObject(dict[str, Any]):
     """Equals a user object whose further members openapi.yaml does not describe: the check of responses against it
-    reports them once, and tests/api/test_user_get.py, which compares all.
+    reports them once, and tests/flows/account/test_user_get.py, which compares all.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -18,6 +18,6 @@ _initialise = globals().get("post_worker_init", lambda _worker: None)
 
 def post_worker_init(worker):
     _initialise(worker)
-    from auth.captcha import siteverify
+    from auth.extensions.captcha import siteverify
 
     siteverify.URLS.update(dict.fromkeys(siteverify.URLS, _os.environ["SITEVERIFY_URL"]))

@@ -11,7 +11,7 @@ import structlog
 from click.testing import CliRunner, Result
 from flask import Flask
 
-from auth.operator.commands import main
+from auth.ops.commands import main
 from auth.web.context import EXTENSION
 from tests.support.environment import clear_settings
 from tests.support.processes import CHECKOUT
@@ -38,7 +38,7 @@ def run_with_settings(environment: dict[str, str], *arguments: str, **options: A
 def start_process(environment: dict[str, str], *arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start one command line in a process, without a terminal; `options` go to `Popen`."""
     own = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-    command = [sys.executable, "-m", "auth.operator.commands", *map(str, arguments)]
+    command = [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)]
     pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=own, text=True, **{"cwd": CHECKOUT, **pipes, **options})
 

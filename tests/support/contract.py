@@ -20,8 +20,8 @@ from auth.web.declarations import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
-# Not described by openapi.yaml: the pages for people, their assets, and the console. tests/pages and
-# tests/console test them.
+# Not described by openapi.yaml: the pages for people, their assets, and the console. tests/extensions/pages and
+# tests/extensions/console test them.
 PAGES = ("brand", "pages")
 CONSOLE = "console"
 # What frame-ancestors says where X-Frame-Options says this.
@@ -228,7 +228,7 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
 def _refusing_by_page() -> set[str]:
     """Return the paths that show browsers a page in place of the envelope, as openapi.yaml says of all errors."""
     # Here, because some tests run without these wings.
-    from auth import api_keys, docs, openid, social, webhooks
+    from auth.extensions import api_keys, docs, openid, social, webhooks
 
     app = Flask("routes")
     for view in HOUSE:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from auth.openid.clients import DEVICE_CODE
+from auth.extensions.openid.clients import DEVICE_CODE
 from tests.support.openid import Client, make_client
 from tests.support.pages import Visitor
 from tests.support.tables import Rows

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlencode
 
-from auth.openid.authorization_requests import SCOPES
+from auth.extensions.openid.authorization_requests import SCOPES
 from tests.support import factors, passkeys, security_keys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import make_dsn
 
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from tests.support.environment import CLOCK
 from tests.support.processes import children_of, is_running, send, wait_until
 

@@ -12,7 +12,7 @@ import psycopg
 import sql
 from auth.core import settings
 from auth.core.settings.constants import statement_constants
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from sql import Statement, schema
 
 STUBS = sql.DIRECTORY / "queries.pyi"

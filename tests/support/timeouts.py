@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from auth.core.providers import client
-from auth.domain.messages import outgoing
+from auth.flows.messages import outgoing
 from auth.web import health, limits
 from sql import pool
 
@@ -23,6 +23,6 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (outgoing, "_LONGEST_DELAY", 0.0),
 )
 if os.environ.get("TEST_WINGS") != "none":
-    from auth.console import users
+    from auth.extensions.console import users
 
     PATIENCE += ((users, "_LISTING", 10.0), (users, "_COUNTING", 3.0))

@@ -11,8 +11,8 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from auth.domain.sessions import token_response
-from auth.domain.sessions.issuing import Issue
+from auth.flows.sessions import token_response
+from auth.flows.sessions.issuing import Issue
 from auth.web.context import EXTENSION, Latchkey
 from sql import queries
 from tests.support.server import Methods

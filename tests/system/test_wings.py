@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from auth.wings import WINGS
+from auth.extensions import WINGS
 from tests.support.processes import CHECKOUT
 from tests.support.wings import EVERY_WING, WINGS_OFF
 
@@ -19,11 +19,11 @@ _LIBRARIES = {"yaml", "markdown_it"}
 _ALONE = (
     "tests/alone.py",
     "tests/core/tokens/test_refresh_tokens.py",
-    "tests/core/providers/test_anonymous_linking.py",
-    "tests/core/providers/test_oauth_linking.py",
-    "tests/domain/account/test_first_address.py",
-    "tests/domain/account/test_signup_domains.py",
-    "tests/domain/admin/test_last_administrator.py",
+    "tests/extensions/social/test_anonymous_linking.py",
+    "tests/extensions/social/test_oauth_linking.py",
+    "tests/flows/account/test_first_address.py",
+    "tests/flows/account/test_signup_domains.py",
+    "tests/flows/admin/test_last_administrator.py",
 )
 _SECRETS = "v1,whsec_" + base64.b64encode(bytes(32)).decode()
 

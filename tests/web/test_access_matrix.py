@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auth.web.context import EXTENSION
-from tests.console.test_console_routes import TABLES
+from tests.extensions.console.test_console_routes import TABLES
 from tests.source.test_contract import OPERATIONS, SCHEMES, STATIC
 from tests.support.answers import ANYTHING, NO_ID, assert_error
 from tests.support.apps import new_app

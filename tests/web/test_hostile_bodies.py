@@ -174,7 +174,7 @@ class TestEachBody:
     @pytest.mark.parametrize("content_type", ["application/json", 'APPLICATION/JSON;charset="UTF-8"; x=y'])
     def test_valid_body_is_accepted(self, send, endpoint, content_type):
         unknown = {"x": {"y": [1, None]}, "": 1, "__proto__": {}, "gotrue_meta_security": {}}
-        # tests/api/test_admin_… check that administrative operations refuse them.
+        # tests/flows/test_admin_… check that administrative operations refuse them.
         members = {} if endpoint.path.startswith("/admin/") else unknown
         assert send(endpoint, json.dumps(endpoint.body | members), content_type).status_code < 300
 

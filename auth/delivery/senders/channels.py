@@ -4,7 +4,7 @@ from collections.abc import Callable
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
-from auth import wings
+from auth import extensions
 from auth.core.settings import Settings
 from auth.core.settings.values import urls
 from auth.core.tokens.derived_keys import Sealer
@@ -29,7 +29,7 @@ def senders(
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
-    for add in wings.functions(wings.on(settings), "senders"):
+    for add in extensions.functions(extensions.on(settings), "senders"):
         found |= add(settings, db, sealer)
     return found
 

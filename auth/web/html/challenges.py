@@ -5,8 +5,8 @@ from typing import Any
 from flask import request
 from flask_limiter import RateLimitExceeded
 
-from auth.domain.account import factors
-from auth.domain.sign_in import assertions
+from auth.flows.factors import factors
+from auth.flows.passkeys import assertions
 from auth.web import factor_schemas, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.input import check, known_id, read_form

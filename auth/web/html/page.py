@@ -22,7 +22,7 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
-from auth.domain.sessions.token_response import redirect
+from auth.flows.sessions.token_response import redirect
 from auth.web import cookies, forms, g
 from auth.web.context import Waiting, latchkey
 from auth.web.edge import for_no_other_origin

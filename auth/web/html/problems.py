@@ -18,9 +18,9 @@ from auth.core.addresses import looks_like_phone
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.domain.sessions import browser_sessions
-from auth.domain.sessions.browser_sessions import signed_in
-from auth.domain.sign_in.passwords import queued
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.browser_sessions import signed_in
+from auth.flows.sign_in.passwords import queued
 from auth.web import Level, View, forms, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey

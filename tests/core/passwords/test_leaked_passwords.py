@@ -13,7 +13,7 @@ from auth.core.passwords import leaked_file
 from auth.core.passwords.leaked_file import LeakedFile
 from auth.core.passwords.leaked_ranges import RangeApi, Unfetched
 from auth.core.settings import SettingsError
-from auth.operator.processes.start_checks import check_files
+from auth.ops.processes.start_checks import check_files
 from auth.web.context import EXTENSION
 from tests.support.answers import assert_error
 from tests.support.cases import cases

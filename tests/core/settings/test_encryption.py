@@ -9,7 +9,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core import settings
 from auth.core.settings.values import encryption
-from auth.operator.processes import postgres_programs
+from auth.ops.processes import postgres_programs
 from sql.pool import connect, reason
 from tests.support.cases import cases
 

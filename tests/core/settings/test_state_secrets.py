@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from auth.core import settings
 from auth.core.settings import state
 from auth.core.tokens import signing_keys
-from auth.operator.commands import main
+from auth.ops.commands import main
 from auth.web.context import EXTENSION
 from tests.support.cases import cases
 from tests.support.environment import clear_settings, secret

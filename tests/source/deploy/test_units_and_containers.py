@@ -11,7 +11,7 @@ import yaml
 from click import Context
 
 from auth.core import settings
-from auth.operator.commands import main as latchkey
+from auth.ops.commands import main as latchkey
 from tests.support.processes import CHECKOUT
 
 DEPLOY = CHECKOUT / "deploy"

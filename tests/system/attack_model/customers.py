@@ -100,7 +100,7 @@ class MaliciousCustomer(RuleBasedStateMachine):
             self._adopt(act.removeprefix("adopt "))
 
     def _adopt(self, name: str) -> None:
-        from auth.sso import administering
+        from auth.extensions.sso import administering
         from auth.web import g
         from auth.web.errors import ApiError
 

@@ -23,7 +23,7 @@ import httpx
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from auth.operator.backups import age
+from auth.ops.backups import age
 from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY
 from tests.support.processes import CHECKOUT, Service, free_port, short_directory
 from tests.support.users import PASSWORD
@@ -156,7 +156,7 @@ def _service() -> Iterator[tuple[Service, _Recorder, dict[str, str]]]:
 
 
 def _backup(service: Service, settings: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "auth.operator.commands", "backup", "backup.age"]
+    command = [sys.executable, "-m", "auth.ops.commands", "backup", "backup.age"]
     environment = settings | {"AUTH_STATE_DIR": str(service.state_dir), "PYTHONPATH": str(CHECKOUT)}
     done = subprocess.run(
         command,

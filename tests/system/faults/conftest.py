@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
+from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from tests.system.faults.deployment import Deployment
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from psycopg2.extensions import parse_dsn
 
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres, find_programs
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres, find_programs
 from tests.support.postgres import Postgres
 from tests.support.processes import as_user, free_port, wait_until
 from tests.support.programs import find_program

@@ -17,8 +17,8 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from auth.api.token import GRANTS
 from auth.core.logs import ThrottledLog
+from auth.flows.sign_in.views import GRANTS
 from auth.web.context import EXTENSION
 from auth.web.edge import PREFIX
 from tests.core.passwords.test_simultaneous_log_ins import dearest, give

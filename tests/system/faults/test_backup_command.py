@@ -21,7 +21,7 @@ import pytest
 
 from auth.core import files
 from auth.core.keys import fingerprints
-from auth.operator.backups import age, archive
+from auth.ops.backups import age, archive
 from auth.web.context import EXTENSION
 from tests.support import oldest_release
 from tests.support.commands import run_process
@@ -225,7 +225,7 @@ def test_release_0_4_0_goes_on_with_its_backup_after_an_upgrade(place, files_of_
     files.write(key, IDENTITY)
 
     def run_old(*arguments: object) -> None:
-        command = [sys.executable, "-m", "auth.operator.commands", *map(str, arguments)]
+        command = [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)]
         environment = {**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)}
         done = subprocess.run(command, cwd=files_of_0_4_0, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ import pytest
 from werkzeug.wrappers import Response
 
 from auth.core.settings.state import of_requests
-from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
+from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, queries, schema
 from sql.pool import DEADLINE, SIZE, Pool
 from tests.support.answers import assert_error, unhealthy

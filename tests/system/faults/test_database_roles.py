@@ -10,7 +10,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core import files
 from auth.core.settings.state import running_postgres_url
-from auth.operator.backups import age
+from auth.ops.backups import age
 from tests.support import oldest_release
 from tests.support.commands import run_process
 from tests.support.environment import ENVIRONMENT

@@ -18,7 +18,7 @@ from gunicorn.config import Config
 
 from auth.core.settings import served
 from auth.core.settings.state import METRICS_SLOT
-from auth.operator.processes.delivery_process import DeliveryProcess
+from auth.ops.processes.delivery_process import DeliveryProcess
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, children_of, is_running, send, wait_until
 from tests.support.smtp_server import BadMailServer, MailServer
@@ -79,7 +79,7 @@ def test_neither_process_loads_what_only_the_other_needs(environment):
     senders = "from auth.core import settings; channels.senders(settings.load(), object(), object())"
     program = f"import auth.delivery.__main__; from auth.delivery.senders import channels; {senders}"
     delivery = modules_of(program, environment)
-    assert {"auth.webhooks.events", "auth.social"} <= delivery
+    assert {"auth.extensions.webhooks.events", "auth.extensions.social"} <= delivery
     web = {"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis", "requests"}
     assert "auth.delivery.deliverer" in delivery
     assert delivery.isdisjoint({*web, "prometheus_client"})

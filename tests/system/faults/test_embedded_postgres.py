@@ -18,7 +18,7 @@ import psycopg2
 import pytest
 
 from auth.core.settings.state import InUseError
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, find_programs
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, find_programs
 from tests.support.processes import CHECKOUT, children_of, is_running, wait_until
 
 pytestmark = [pytest.mark.selection, pytest.mark.root]
@@ -131,7 +131,7 @@ def test_data_of_before_the_restart_is_read_by_its_own_user_alone_and_served_onc
 WITHOUT_NAME = """
 import os, sys
 from pathlib import Path
-from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 os.setgroups([])
 os.setgid(54321)
 os.setuid(54321)

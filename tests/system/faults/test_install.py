@@ -84,7 +84,7 @@ def _add(checkout: Path) -> None:
 
 def _break(checkout: Path) -> None:
     _be_the_next_release(checkout)
-    (checkout / "auth" / "operator" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
+    (checkout / "auth" / "ops" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
 
 
 def _package(folder: Path, text: str = "") -> Path:

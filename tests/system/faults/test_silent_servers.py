@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from auth.captcha import siteverify
 from auth.core.passwords import hashing, leaked_ranges
 from auth.core.providers import client as providers
+from auth.extensions.captcha import siteverify
 from auth.web.context import EXTENSION
 from tests.support.customers import Customers, SsoService
 from tests.support.fake_provider import Answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auth.operator.processes import start_checks
+from auth.ops.processes import start_checks
 from tests.support.processes import Service, free_port
 from tests.system.faults.dependencies import PgBouncer
 

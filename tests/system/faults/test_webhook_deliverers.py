@@ -17,7 +17,7 @@ from auth.core import promises
 from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.webhooks.events import EventSender
+from auth.extensions.webhooks.events import EventSender
 from sql import queries
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from auth.openid.command.applications import APPLICATIONS
+from auth.extensions.openid.command.applications import APPLICATIONS
 from tests.support.browser import Browser
 from tests.support.commands import run_command
 from tests.support.postgres import Postgres

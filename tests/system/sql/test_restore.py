@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from auth.operator.processes.embedded_postgres import find_programs
+from auth.ops.processes.embedded_postgres import find_programs
 from tests.support.users import PASSWORD
 
 

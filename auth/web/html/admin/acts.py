@@ -12,9 +12,9 @@ from typing import Any
 from flask import Blueprint, Response, request
 from marshmallow import Schema
 
-from auth.domain.account import recovery_codes
-from auth.domain.sign_in import assertions
-from auth.domain.sign_in.factor_codes import check_totp
+from auth.flows.factors import recovery_codes
+from auth.flows.factors.factor_codes import check_totp
+from auth.flows.passkeys import assertions
 from auth.web import View, fields, forms, g, guard, takes_metadata
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from auth.domain.admin import users
+from auth.flows.admin import users
 from auth.web import targets
 from auth.web.context import latchkey
 from auth.web.errors import found

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.console.test_console_routes import FRAME, Console
+from tests.extensions.console.test_console_routes import FRAME, Console
 from tests.support import security_keys
 from tests.support.answers import NO_ID
 from tests.support.browser import Browser, fill

@@ -1,1 +1,0 @@
-"""What the product does, for the API, the pages, the console and the commands."""

@@ -1,1 +1,0 @@
-"""What users change about themselves."""

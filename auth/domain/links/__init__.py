@@ -1,1 +1,0 @@
-"""Links and codes: requesting, spending and undoing."""

@@ -1,1 +1,0 @@
-"""Messages to users: link, code, quota, and notices of changes."""

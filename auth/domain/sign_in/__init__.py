@@ -1,1 +1,0 @@
-"""Signing in: passwords, providers, passkeys, codes, sessions, and where to go next."""

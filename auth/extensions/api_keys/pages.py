@@ -1,0 +1,72 @@
+"""API keys of the account."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth.flows.account import api_keys
+from auth.flows.sign_in.reauthentication import add, require
+from auth.web import Level, fields, guard, schemas
+from auth.web.html.page import ago, application, date_alone, page, text
+from auth.web.html.problems import Problem, form_at
+from auth.web.input import check, read_form
+
+blueprint = Blueprint("api_keys", __name__)
+
+DAYS = (30, 90, 365)
+_Form = schemas.Input.of(
+    name=fields.KeyName(required=True),
+    days=fields.Choice("", *map(str, DAYS), load_default=""),
+    scopes=fields.Text(load_default=""),
+)
+_Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
+
+
+def shown_keys() -> list[dict[str, Any]]:
+    """Return the caller's API keys as the account page shows them."""
+    return [
+        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
+        for key in api_keys.own()
+    ]
+
+
+def states(key: dict[str, Any]) -> list[Any]:
+    """Return when an API key was added, used and expires, as texts."""
+    used, today = key["last_used_on"], datetime.now(UTC).date()
+    states = [text("account", "added", ago=ago(key["created_at"]))]
+    if used is None:
+        states.append(text("api_keys", "unused"))
+    elif date.fromisoformat(used) >= today:
+        states.append(text("api_keys", "used_today"))
+    else:
+        states.append(text("account", "used", ago=ago(f"{used}T00:00:00+00:00")))
+    if key["expires_at"]:
+        expires_at = datetime.fromisoformat(key["expires_at"])
+        said = "expired" if expires_at <= datetime.now(UTC) else "expires"
+        states.append(text("api_keys", said, date=date_alone(expires_at)))
+    return states
+
+
+@form_at(blueprint, "/account/api-keys", "add_api_key", level=Level.PROOF, refusal="change_refused")
+def new_api_key(problem: Problem | None = None) -> Response:
+    """Add an API key, and show it once."""
+    if problem:
+        return _page(problem)
+    if request.method == "POST":
+        made = api_keys.add(guard.live_caller(), _read())
+        return page("api_keys/made.html", script=True, here=None, key=made["key"])
+    require(add("api_key"))
+    return _page()
+
+
+def _page(problem: Problem | None = None) -> Response:
+    return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
+
+
+def _read() -> dict[str, Any]:
+    """Return the form as the body of POST /user/api_keys."""
+    sent = read_form(_Form())
+    scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
+    lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
+    return {"name": sent["name"].strip(), "scopes": scopes, **lifetime}

@@ -1,0 +1,40 @@
+from flask import Blueprint, Response, jsonify
+from flask.typing import ResponseReturnValue
+
+from auth.flows.account import api_keys
+from auth.web import Level, asks_more, audited, fields, guard, schemas
+from auth.web.input import known_id, read_body
+from auth.web.limits import limited
+
+blueprint = Blueprint("api_keys", __name__)
+
+
+class _NewApiKey(schemas.Reauthentication):
+    name = fields.KeyName(required=True)
+    expires_in = fields.Lifetime()
+    scopes = fields.KeyScopes(load_default=list)
+
+
+@blueprint.post("/user/api_keys")
+@guard.access_token(Level.PROOF)
+@limited("add_api_key", key=guard.caller_on_network)
+@audited("change_refused")
+def add_api_key() -> ResponseReturnValue:
+    known = guard.live_caller()
+    return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201
+
+
+@blueprint.get("/user/api_keys")
+@guard.access_token(Level.AAL1)
+def list_api_keys() -> Response:
+    return jsonify(api_keys.own())
+
+
+@blueprint.delete("/user/api_keys/<api_key_id>")
+@guard.access_token(Level.SESSION)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_api_key(api_key_id: str) -> Response:
+    api_keys.remove(known_id(api_key_id, "api_key_not_found"))
+    return Response(status=204)

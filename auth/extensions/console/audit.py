@@ -1,0 +1,117 @@
+"""The audit log, newest first."""
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth.core.text.labels import details, label, names
+from auth.core.text.user_agents import device
+from auth.flows.history import timeline
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.fields import is_uuid
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.console_page import (
+    MOST,
+    Filters,
+    console_page,
+    first_page,
+    page_after,
+    whole_address,
+)
+from auth.web.input import read_query
+from sql import queries
+
+blueprint = Blueprint("audit", __name__)
+
+# Rows that one page may read.
+REACH = 2000
+# The filters that have an index, the most selective first.
+_INDEXED = ("request_id", "subject", "done_by", "action")
+
+
+class _AuditFilters(Filters):
+    user = fields.Text()
+    by = fields.Text()
+    action = fields.Text(load_default=None)
+    since = fields.Minute(load_default=None)
+    until = fields.Minute(load_default=None)
+    request_id = fields.Text(load_default=None)
+
+
+@blueprint.get("/console/audit")
+@administrator
+def show_audit() -> Response:
+    query = read_query(_AuditFilters())
+    try:
+        found = _search(query)
+    except _Unknown as error:
+        found = {"rows": [], "unknown": str(error)}
+    return console_page(
+        "audit.html",
+        actions=_actions(),
+        total=_estimate(),
+        retention=latchkey.settings.audit_retention,
+        first=first_page(),
+        **found,
+    )
+
+
+class _Unknown(Exception):
+    """No user has the address of a filter."""
+
+
+def _search(query: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries, the URL of the next page and, if the search gave up early, how far back it
+    searched."""
+    place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
+    wanted = {
+        "subject": _id_of(query["user"]) if "user" in query else None,
+        "done_by": _actor(query["by"]) if "by" in query else None,
+        "action": query["action"],
+    }
+    known = wanted | {"request_id": query["request_id"]}
+    indexed = next((name for name in _INDEXED if known[name]), None)
+    first = {f"first_{name}": known[name] if name == indexed else None for name in _INDEXED}
+    rows = queries.search_audit(latchkey.db, **first, **wanted, **place, reach=REACH, most=MOST + 1)
+    entries = [_entry(row) for row in rows[:MOST]]
+    if len(rows) > MOST:
+        return {"rows": entries, "next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
+    last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
+    searched = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
+    return {"rows": entries, **searched}
+
+
+def _actions() -> list[tuple[str, str]]:
+    """Return the actions of the log with their labels, sorted by label."""
+    actions = [row.action for row in queries.list_audit_actions(latchkey.db)]
+    tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
+    titles = map(label, tables, actions)
+    return sorted(zip(actions, titles, strict=True), key=lambda pair: pair[1])
+
+
+def _entry(row: Any) -> dict[str, Any]:
+    text = timeline.what(row)
+    more = details(row.details, told=f"{text} {row.actor_address}")
+    return row._asdict() | {"text": text, "details": more, "device": device(row.user_agent)}
+
+
+def _actor(text: str) -> str:
+    return text if text in names("actors") else _id_of(text)
+
+
+def _id_of(text: str) -> str:
+    """Return the id of the user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
+    if is_uuid(text):
+        return text.lower()
+    address = whole_address(text)
+    owner = address and queries.select_user_of_address(latchkey.db, address=address)
+    if not owner:
+        raise _Unknown(text)
+    return owner.id
+
+
+def _estimate() -> int | None:
+    """Return Postgres's estimate of the number of entries, unless a filter is set."""
+    total = queries.estimate_audit(latchkey.db).total
+    return total if not any(request.args.values()) and total > 0 else None

@@ -1,0 +1,252 @@
+"""Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg2
+from flask import Blueprint, Response, request
+
+from auth.extensions.console.users import Query, few, matching
+from auth.flows.admin import lists, messages, users
+from auth.web import fields, forms, guard
+from auth.web.context import latchkey
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from auth.web.form_schemas import BanForm
+from auth.web.html.admin.access import act as acting
+from auth.web.html.admin.access import administrator, explain, require_proof
+from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.console_page import console_page, counted
+from auth.web.html.admin.subjects import all_users
+from auth.web.html.page import redirect_to_own
+from auth.web.html.problems import Problem
+from auth.web.input import check, known_id, read_query
+from auth.web.schemas import AnyUserChange, Input
+from auth.web.targets import Claim
+from sql import Transaction, queries
+
+blueprint = Blueprint("bulk", __name__)
+
+MOST = 500
+# About a second of deletions; a hook may take two seconds for each invitation, and proxies do not wait.
+_CHUNK, _SECONDS = 100, 10.0
+# Names in a confirmation.
+_SHOWN = 10
+# Refusals of a user, after which the others go on, as after all errors that are not about the administrator.
+# A hook chooses the status of its own.
+_OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
+
+_ChosenForm = Input.of(ids=fields.Text())
+_ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))
+_Ban = AnyUserChange(only=("ban_duration",))
+
+_ON_ONE: dict[str, Callable[[str, dict[str, Any], Claim], object]] = {
+    "ban": lambda id, options, claim: users.update_user(id, check(_Ban, options), claim=claim),
+    "end-sessions": lambda id, _options, claim: users.end_sessions(id, claim=claim),
+    "delete": lambda id, _options, claim: users.delete_user(id, claim=claim),
+    "invite": lambda email, options, claim: messages.invite(
+        messages.invitation(email, options.get("groups", [])), claim=claim
+    ),
+}
+TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}
+
+
+def _chosen() -> Subject:
+    """Return the users whose boxes are ticked, or all that match the filters of the list."""
+    ids: list[str] | None
+    if request.method == "POST":
+        ids = request.form.get("ids", "").split(",")
+    elif "all" in request.args:
+        # As the list counted them: a search in the order of ids may take longer.
+        ids, _least = few(matching(read_query(Query())))
+    else:
+        ids = request.args.getlist("id")
+    if ids is None or len(ids) > MOST:
+        raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
+    row = queries.select_chosen(latchkey.db, ids=[id for id in ids if is_uuid(id)])
+    named = sorted(zip(row.names, row.ids, strict=True), key=lambda user: _natural(user[0]))
+    row = row._replace(names=[name for name, _id in named], ids=[id for _name, id in named])
+    hidden = {"ids": ",".join(row.ids)}
+    name = counted(len(row.ids), "user") if row.ids else "Users"
+    return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
+
+
+def _natural(name: str) -> list[str | int]:
+    """Return a key that sorts `bot2` before `bot10`: texts and numbers take turns."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
+
+
+def _effects(does: tuple[str, str], keys: str) -> Callable[[Subject], Iterator[str]]:
+    def effects(chosen: Subject) -> Iterator[str]:
+        row = chosen.row
+        if not row.ids:
+            yield "No users are chosen. Choose them in the list first."
+            return
+        others = len(row.names) - _SHOWN
+        yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
+        if row.changeable:
+            signed_in, signed_out = does
+            nobody = "None of them is signed in." if row.changeable > 1 else "They aren’t signed in."
+            yield (signed_in if row.sessions else signed_out).format(
+                users=counted(row.changeable, "user"),
+                sessions=counted(row.sessions, "session"),
+                nobody=nobody,
+            )
+        if row.api_keys and keys:
+            yield keys.format(keys=counted(row.api_keys, "API key"))
+        if kept := len(row.ids) - row.changeable:
+            yield f"Leaves {counted(kept, 'administrator')} unchanged."
+
+    return effects
+
+
+def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    if not chosen.has_effect:
+        raise ApiError("validation_failed", "ids: must be at least one user")
+    return {
+        "targets": chosen.row.ids,
+        "options": {name: request.form[name] for name in form.keys() - {"ids"}},
+    }
+
+
+def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    return {"targets": lists.emails_in(form["emails"]), "options": {"groups": form["groups"]}}
+
+
+def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
+    def start(_subject: Subject, given: dict[str, Any]) -> Response:
+        made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
+        return redirect_to_own(f"console/bulk/{made.id}")
+
+    return start
+
+
+def _act(name: str, does: tuple[str, str], undo: str, keys: str = "", **others: Any) -> Act:
+    """Return the confirmation of an act on the chosen users. `does` is for some sessions, and for none."""
+    return Act(
+        title=f"{TITLES[name]} these users",
+        effects=_effects(does, keys),
+        undo=undo,
+        do=_start(name),
+        done="",
+        is_destructive=True,
+        takes_metadata=True,
+        check=_some,
+        **{"form": _ChosenForm} | others,
+    )
+
+
+_ACTS = {
+    "end-sessions": _act(
+        "end-sessions",
+        ("Ends {sessions} of {users}.", "{nobody}"),
+        "They can sign in again.",
+        "Leaves {keys}, which you can remove on the users’ pages.",
+    ),
+    "ban": _act(
+        "ban",
+        (
+            "Bans {users} and signs out {sessions}, which stay ended.",
+            "Bans {users}. {nobody}",
+        ),
+        "You can lift the ban later.",
+        "Removes {keys}.",
+        form=BanForm,
+        template="act_ban.html",
+    ),
+    "delete": _act(
+        "delete",
+        (
+            "Deletes {users} with all that belongs to them, and signs out {sessions}.",
+            "Deletes {users} with all that belongs to them. {nobody}",
+        ),
+        "This can’t be undone. The audit log keeps their history.",
+        needs_factor=True,
+    ),
+}
+_INVITING = {
+    "invite-list": Act(
+        title="Invite a list",
+        effects=lambda _list: [
+            "Creates a user for each address and sends a link that is valid for seven days."
+        ],
+        undo="Sent emails can’t be recalled. Deleting a user voids the link.",
+        do=_start("invite"),
+        done="",
+        takes_metadata=True,
+        form=_ListForm,
+        check=_emails,
+        template="act_invite_list.html",
+    )
+}
+
+serve(blueprint, "/console/users/chosen", _ACTS, _chosen)
+serve(blueprint, "/console/users", _INVITING, all_users)
+
+
+@blueprint.get("/console/bulk/<bulk_id>")
+@administrator
+def show_bulk(bulk_id: str) -> Response:
+    require_proof()
+    return _page(_find(bulk_id), goes_on=forms.signed("done") != "elsewhere")
+
+
+@blueprint.post("/console/bulk/<bulk_id>")
+@administrator
+@acting
+def work_on(bulk_id: str) -> Response:
+    """Work on the next targets. Each is its own transaction, which also notes that it is done, so that a
+    repeated request does nothing twice."""
+    bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
+    for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
+        try:
+            claim = partial(_claim, id=bulk.id, position=position)
+            _ON_ONE[bulk.act](bulk.targets[position], bulk.options, claim)
+        except _Done:
+            # That request goes on; the page of this one would ask for the same again, up to the limit.
+            return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
+        except (ApiError, psycopg2.Error) as failure:
+            error = as_api_error(failure)
+            if error.key not in _OF_TARGET:
+                if error.status == 429 and not _is_of_one(error):
+                    return _page(_find(bulk_id), explain(error))
+                if error.status in (401, 403):
+                    raise
+            refusal = {"target": bulk.targets[position], "why": error.msg}
+            queries.advance_bulk_act(latchkey.db, refusal=refusal, id=bulk.id, position=position)
+            if error.status >= 500:
+                break  # it may have taken long, and so may the next
+        if time.monotonic() >= until:
+            break
+    return redirect_to_own(f"console/bulk/{bulk.id}")
+
+
+class _Done(Exception):
+    """Another request works on the same targets."""
+
+
+def _claim(tx: Transaction, id: str, position: int) -> None:
+    if not queries.advance_bulk_act(tx, id=id, position=position, refusal=None):
+        raise _Done
+
+
+def _is_of_one(error: ApiError) -> bool:
+    """Whether a limit is that of one address, rather than that of all invitations, which is over sooner."""
+    return int(error.headers["Retry-After"]) > latchkey.settings.rate_limit_invite.get_expiry()
+
+
+def _find(bulk_id: str) -> "queries.SelectBulkAct":
+    id = known_id(bulk_id, "not_found")
+    return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
+
+
+def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:
+    values = {"bulk": bulk, "total": len(bulk.targets), "title": TITLES[bulk.act], "problem": problem}
+    values["goes_on"] = goes_on and not problem
+    return console_page(
+        "bulk.html", status=problem.status if problem else 200, section="console/users", **values
+    )

@@ -1,0 +1,90 @@
+"""The emails and SMS of the outbox: which wait, which failed and why. Never texts, links or codes."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.flows.admin import messages
+from auth.flows.history import timeline
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
+from auth.web.input import read_query
+from sql import queries
+
+blueprint = Blueprint("messages", __name__)
+
+# The outcomes of a filter. An expired message has failed too: it could not be sent in time.
+_STATES = {"waiting": ["waiting"], "failed": ["failed", "expired"], "sent": ["sent"], "void": ["void"]}
+# Counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+
+
+class _MessageFilters(Filters):
+    state = fields.Choice(*_STATES)
+    to = fields.Text()
+
+
+@blueprint.get("/console/messages")
+@administrator
+def show_messages() -> Response:
+    query = read_query(_MessageFilters())
+    place = place_of(query)
+    states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
+    if "to" in query:
+        recipient = whole_address(query["to"]) or query["to"]
+        rows: list[Any] = queries.search_messages_to(latchkey.db, recipient=recipient, states=states, **place)
+    else:
+        rows = queries.search_messages(latchkey.db, states=states, **place)
+    return console_page(
+        "messages.html",
+        counts=_counts(),
+        outcome=timeline.outcome,
+        name=timeline.message,
+        notice=told(_ACTS),
+        **page_of(rows, "written_at"),
+    )
+
+
+def _counts() -> dict[str, str]:
+    found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
+    totals = {row.state: row.total for row in found}
+    totals["failed"] += totals.pop("expired")
+    return {state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()}
+
+
+def _find(message_id: str) -> Subject:
+    message = messages.find(message_id)
+    name = _name(message)
+    return Subject(name[:1].upper() + name[1:], "console/messages", message)
+
+
+def _name(message: Any) -> str:
+    return f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
+
+
+def _effects(subject: Subject) -> Sequence[str]:
+    message, what = subject.row, f"the {_name(subject.row)}"
+    if message.outcome == "waiting":
+        return [f"Sends {what} now."]
+    effects = [f"Sends 1 message again: {what}. It counts toward the limits of this address."]
+    if message.kind in messages.REQUESTED or message.kind == "invite":
+        effects.append("It has a new link or code, which you won’t see.")
+    return effects
+
+
+_ACTS = {
+    "resend": Act(
+        title="Send again",
+        effects=_effects,
+        undo="A sent message can’t be recalled.",
+        do=lambda subject, _form: messages.resend(subject.row.id),
+        done="The message will be sent within seconds.",
+    ),
+}
+
+serve(blueprint, "/console/messages/<message_id>", _ACTS, _find)

@@ -1,0 +1,293 @@
+"""What an administrator can do to a user. Changing other administrators requires the service role key."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.core.text.labels import label, quoted
+from auth.core.text.moments import clock
+from auth.flows.admin import messages, users
+from auth.flows.factors import factors
+from auth.flows.messages.message_requests import request_message
+from auth.flows.passkeys import passkeys
+from auth.web import fields, form_schemas, schemas
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.html.admin import acts
+from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.console_page import counted, device
+from auth.web.html.admin.subjects import all_users, changeable_user
+from auth.web.html.page import redirect_to_own
+from auth.web.input import check, known_id
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("user_acts", __name__)
+
+_NEVER = "This can’t be undone."
+_MetadataForm = Input.of(
+    user_metadata=fields.MetadataText(required=True),
+    app_metadata=fields.MetadataText(required=True),
+    version=fields.Text(required=True),
+)
+_NewUserForm = Input.of(
+    **{name: fields.Text(load_default="") for name in ("name", "email", "phone", "password")},
+    is_confirmed=fields.Text(load_default=""),
+)
+_AddressForm = Input.of(email=fields.TypedText(load_default=""), phone=fields.TypedText(load_default=""))
+_TypedUser = schemas.AnyUser.of(
+    email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True)
+)
+
+
+def _session(user_id: str, session_id: str) -> Subject:
+    user, id = changeable_user(user_id), known_id(session_id, "device.not_found")
+    session = queries.select_any_session(latchkey.db, user_id=user.row.id, id=id)
+    return replace(user, row=found(session, "device.not_found"))
+
+
+def _factor(user_id: str, factor_id: str) -> Subject:
+    user, id = changeable_user(user_id), known_id(factor_id, "mfa_factor_not_found")
+    rows = queries.list_factors_by_id(latchkey.db, user_id=user.row.id, ids=[id])
+    return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
+
+
+def _ended(user: Subject) -> Iterator[str]:
+    own, of_clients = user.row.sessions, user.row.client_sessions
+    counts = [counted(own, "session")] if own or not of_clients else []
+    if of_clients:
+        counts.append(f"{counted(of_clients, 'session')} of applications that sign in here")
+    yield f"Ends {', and '.join(counts)}."
+    if user.row.links:
+        yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
+
+
+def _signed_out(user: Subject) -> Iterator[str]:
+    yield next(_ended(user))
+    if user.row.api_keys:
+        yield f"Leaves {counted(user.row.api_keys, 'API key')}, which you can remove on the user’s page."
+
+
+def _banned(user: Subject) -> Iterator[str]:
+    yield from _ended(user)
+    if user.row.api_keys:
+        yield f"Removes {counted(user.row.api_keys, 'API key')}."
+
+
+def _deleted(user: Subject) -> list[str]:
+    row = user.row
+    identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
+    keys = f", {counted(row.api_keys, 'API key')}" if row.api_keys else ""
+    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}{keys}"
+    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps their history."]
+
+
+def _removed(factor: Subject) -> list[str]:
+    name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
+    return [
+        f"Removes 1 {kind}" + (f": {quoted(name)}." if name else "."),
+        "Sessions that used it lose their second step. The user gets a notice.",
+    ]
+
+
+def _one_ended(session: Subject) -> Iterator[str]:
+    row = session.row
+    yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
+    if row.opened:
+        yield f"Ends {counted(row.opened, 'session')} that it opened for applications."
+
+
+def _change(user: Subject, body: dict[str, Any]) -> None:
+    users.update_user(user.row.id, body)
+
+
+def _recover(user: Subject, _form: dict[str, Any]) -> None:
+    if not user.row.email:
+        raise ApiError("undue.validation_failed")
+    request_message("recovery", {"email": user.row.email}, target_id=user.row.id)
+
+
+def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
+    wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
+    users.replace_metadata(user.row.id, wanted, form["version"])
+
+
+def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    # An empty field removes the address; the API's schema reads the others. The present address withdraws a
+    # pending change.
+    sent = {kind: form[kind] or None for kind in ("email", "phone")}
+    changed = {
+        kind: address
+        for kind, address in sent.items()
+        if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
+    }
+    return check(_TypedUser(only=("email", "phone")), changed)
+
+
+def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
+    if changed:
+        _change(user, changed)
+
+
+def _addresses_changed(user: Subject) -> Iterator[str]:
+    yield f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}."
+    yield "A new address stays unconfirmed until the user uses a link or code sent to it."
+    for pending in filter(None, (user.row.new_email, user.row.new_phone)):
+        yield f"Withdraws the change to {pending}, which isn’t confirmed yet."
+
+
+def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
+    remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
+    remove(factor.row.user_id, factor.row.id)
+
+
+def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+    if "phone" not in sent:
+        # One address is needed: the schema says so.
+        sent["email"] = form["email"]
+    body = check(_TypedUser(only=("email", "phone", "password")), sent)
+    name = form["name"].strip()
+    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
+    return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
+
+
+def _create(_users: Subject, body: dict[str, Any]) -> Response:
+    return redirect_to_own(f"console/users/{json.loads(users.create_user(body))['id']}", "create")
+
+
+def _invite(_users: Subject, form: dict[str, Any]) -> Response:
+    user, _message_id = messages.invite(messages.invitation(**form))
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
+
+
+USER_ACTS = {
+    "recover": Act(
+        title="Send recovery email",
+        effects=lambda user: [
+            f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
+        ],
+        undo="A sent email can’t be recalled. An unused link expires after an hour.",
+        do=_recover,
+        done="The recovery email is on its way.",
+    ),
+    "end-sessions": Act(
+        title="End all sessions",
+        effects=_signed_out,
+        undo=f"{_NEVER} They can sign in again.",
+        do=lambda user, _form: users.end_sessions(user.row.id),
+        done="All sessions ended.",
+        is_destructive=True,
+    ),
+    "ban": Act(
+        title="Ban",
+        effects=_banned,
+        undo="Lifting the ban lets them sign in again. What ends now stays ended.",
+        do=_change,
+        done="User banned.",
+        is_destructive=True,
+        form=form_schemas.BanForm,
+        template="act_ban.html",
+    ),
+    "unban": Act(
+        title="Lift the ban",
+        effects=lambda user: ["Lets 1 user sign in again. Ended sessions stay ended."],
+        undo="You can ban them again.",
+        do=lambda user, _form: _change(user, {"ban_duration": None}),
+        done="Ban lifted.",
+    ),
+    "unlock": Act(
+        title="Clear the lock",
+        effects=lambda user: [f"Lets {user.name} try again now."],
+        undo="Check first that it’s really them: someone else may have been guessing.",
+        do=lambda user, _form: users.clear_locks(user.row.id),
+        done="Lock cleared.",
+    ),
+    "metadata": Act(
+        title="Edit metadata",
+        effects=lambda user: [
+            "Replaces user and app metadata. Access tokens get the new values at their next refresh."
+        ],
+        undo="The audit log doesn’t keep the old values. Copy them if you might need them.",
+        do=_replace_metadata,
+        done="Metadata saved.",
+        form=_MetadataForm,
+        template="act_metadata.html",
+        takes_metadata=True,
+    ),
+    "addresses": Act(
+        title="Change addresses",
+        effects=_addresses_changed,
+        undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
+        do=_change_addresses,
+        done="Addresses saved.",
+        needs_factor=True,
+        form=_AddressForm,
+        check=_new_addresses,
+        template="act_addresses.html",
+    ),
+    "delete": Act(
+        title="Delete",
+        effects=_deleted,
+        undo=_NEVER,
+        do=lambda user, _form: users.delete_user(user.row.id),
+        done="User deleted.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+}
+_SESSION_ACTS = {
+    "end": Act(
+        title="End this session",
+        effects=_one_ended,
+        undo=f"{_NEVER} They can sign in again.",
+        do=lambda session, _form: users.end_session(session.row.user_id, session.row.id),
+        done="Session ended.",
+        is_destructive=True,
+    )
+}
+_FACTOR_ACTS = {
+    "remove": Act(
+        title="Remove",
+        effects=_removed,
+        undo="The user can add another one. The notice about a passkey has a link to restore it.",
+        do=_remove_factor,
+        done="Removed.",
+        needs_factor=True,
+        is_destructive=True,
+    )
+}
+_WITHOUT_USER = {
+    "create": Act(
+        title="Create a user",
+        effects=lambda _users: [
+            "Creates 1 user and sends no message.",
+            "Without a password, they sign in with an emailed link or an SMS code.",
+            "A password only works with a confirmed address.",
+        ],
+        undo="Deleting the user undoes it.",
+        do=_create,
+        done="User created.",
+        form=_NewUserForm,
+        check=_new_user,
+        template="act_create.html",
+    ),
+    "invite": Act(
+        title="Invite a user",
+        effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
+        undo="A sent email can’t be recalled. Deleting the user voids its link.",
+        do=_invite,
+        done="The invitation is on its way.",
+        form=form_schemas.InvitationForm,
+        template="act_invite.html",
+    ),
+}
+DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_WITHOUT_USER}
+
+acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
+acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
+acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
+acts.serve(blueprint, "/console/users", _WITHOUT_USER, all_users)

@@ -1,0 +1,135 @@
+"""A user's page: whether they can sign in, their details, actions, and timeline."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from auth.core.text.labels import label
+from auth.extensions.console.user_acts import DONE, USER_ACTS
+from auth.flows.account.removal import ADDRESSES
+from auth.flows.history import explanation, timeline
+from auth.web import g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import told
+from auth.web.html.admin.console_page import console_page, device, pretty
+from auth.web.html.page import provider
+from auth.web.input import known_id, read_query
+from auth.web.schemas import TimelineQuery
+from sql import queries
+
+blueprint = Blueprint("user", __name__)
+
+ENTRIES = 25
+_SESSIONS, _MESSAGES = 10, 10
+_LONGEST_NAME = 200
+_KINDS_OF_ENTRIES = {
+    "act": "Actions",
+    "refusal": "Refused",
+    "session": "Sessions",
+    "message": "Messages",
+    "event": "Events",
+}
+
+
+@blueprint.get("/console/users/<user_id>")
+@administrator
+def show_user(user_id: str) -> Response:
+    """Show a user, or what happened to one who was deleted."""
+    id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
+    story = _story(id, query)
+    known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
+    # The user may be deleted between the statements.
+    facts = known and queries.select_user_facts(latchkey.db, id=id)
+    if facts is None and not story["entries"]:
+        raise ApiError("user_not_found")
+    values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
+    if facts is None:
+        return console_page("user_deleted.html", **values)
+    return console_page("user.html", **values, **_about(known, facts))
+
+
+def _about(user: Any, facts: Any) -> dict[str, Any]:
+    explained = explanation.explain(latchkey.settings, latchkey.db, user)
+    sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
+    is_administrator = user.role == "admin"
+    return {
+        "user": user,
+        "facts": facts,
+        "name": _name(facts.user_metadata),
+        "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
+        "made": label("origins", user.made_by),
+        "explained": explained,
+        "claims": json.dumps(explained.claims, ensure_ascii=False),
+        "verdict": _verdict(explained),
+        "is_administrator": is_administrator,
+        "is_self": user.id == g.administrator.user_id,
+        "possible": [] if is_administrator else list(_possible(user, explained)),
+        "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
+        "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
+        "identities": [_identity(identity) for identity in facts.identities],
+        "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
+        "tabs": {name: show(user.id) for name, show in latchkey.lists.user_tabs.items()},
+    }
+
+
+def _name(metadata: dict[str, Any]) -> str:
+    """Return the name of a user, who may have set it to anything."""
+    name = metadata.get("name")
+    return name[:_LONGEST_NAME] if isinstance(name, str) else ""
+
+
+def _verdict(explained: explanation.Explanation) -> str:
+    if not explained.ways:
+        return "Locked:" if explained.is_locked else "Can’t sign in:"
+    *others, last = explained.ways
+    ways = f"{', '.join(others)} or {last}" if others else last
+    if explained.is_locked:
+        return f"Locked, except with {ways}:"
+    return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
+
+
+def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
+    """Return the names of the acts that would have an effect."""
+    wanted = {
+        "recover": user.email is not None and not user.banned_until,
+        "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
+        "ban": not user.banned_until,
+        "unban": bool(user.banned_until),
+        "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
+    }
+    return [name for name in USER_ACTS if wanted.get(name, True)]
+
+
+def _identity(identity: dict[str, Any]) -> dict[str, Any]:
+    data, name = identity["data"], identity["provider"]
+    title = name.title() if name in ADDRESSES else provider(name)["title"]
+    return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
+
+
+def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of the timeline, with the URLs of the filters and of the adjacent pages."""
+    kind, before = query.get("kind"), query.get("before")
+    cursor = {f"before_{name}": value for name, value in (before or {}).items()}
+    cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor
+    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
+    entries, older = rows[:ENTRIES], None
+    if len(rows) > ENTRIES:
+        last = entries[-1]
+        older = _url(kind=kind, before=f"{last.at}~{last.place}~{last.id}")
+    return {
+        "entries": [entry._asdict() | {"text": timeline.sentence(entry)} for entry in entries],
+        "kinds": [(title, name == kind, _url(kind=name)) for name, title in _KINDS_OF_ENTRIES.items()],
+        "all": (kind is None, _url()),
+        "first": _url(kind=kind) if before else None,
+        "older": older,
+    }
+
+
+def _url(**parameters: str | None) -> str:
+    given = {name: value for name, value in parameters.items() if value}
+    path = request.path.rpartition("/")[2]
+    return f"{path}?{urlencode(given)}#timeline" if given else f"{path}#timeline"

@@ -1,0 +1,244 @@
+"""Finding users among a million: by words, by the start of an address or ID, and by filters."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response
+from psycopg2.errors import QueryCanceled
+
+from auth.flows.admin import searches
+from auth.web import counts, fields
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.console_page import console_page, counted, whole_address
+from auth.web.html.page import provider, root
+from auth.web.input import read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("console_users", __name__)
+
+Filters = dict[str, Any]
+PAGE_SIZE = 25
+# Up to this many matches are counted, and fetched by their ids. With more, a scan in list order quickly finds
+# a page of them.
+FEW = 500
+# Seconds for counting and for the list.
+_COUNTING, _LISTING = 0.3, 1.0
+
+# The filters on offer; "" matches all users.
+_STATUSES = {
+    "": "Status: any",
+    "locked": "Locked",
+    "banned": "Banned",
+    "unconfirmed": "Not confirmed",
+    "anonymous": "Anonymous",
+    "administrator": "Administrators",
+}
+_FACTORS = {"": "Two-step: any", "yes": "With two-step", "no": "Without two-step"}
+_SIGNED_IN: dict[str, tuple[str, Filters]] = {
+    "": ("Last sign-in: any", {}),
+    "day": ("In the last day", {"within": "1 day"}),
+    "week": ("In the last week", {"within": "7 days"}),
+    "month": ("In the last 30 days", {"within": "30 days"}),
+    "not_month": ("Not in the last 30 days", {"not_within": "30 days"}),
+    "not_quarter": ("Not in the last 90 days", {"not_within": "90 days"}),
+    "not_year": ("Not in the last year", {"not_within": "1 year"}),
+    "never": ("Never", {"not_within": "1000 years"}),
+}
+_SORTS = {"newest": "Newest first", "last_sign_in": "Last sign-in first"}
+_READINGS = {
+    "words": "names and emails",
+    "email": "emails",
+    "phone": "phone numbers",
+    "id": "IDs",
+    "domain": "domains",
+}
+# Readings of a search that the list is sorted by, because their index finds the users.
+_SORTED = {"email", "phone", "id"}
+_NEVER = "-infinity"
+
+Query = Input.of(
+    **{name: fields.Text() for name in ("q", "provider", "after", "before")},
+    by=fields.Choice("", "all", *_READINGS),
+    status=fields.Choice(*_STATUSES),
+    factor=fields.Choice(*_FACTORS),
+    signed_in=fields.Choice(*_SIGNED_IN),
+    sort=fields.Choice(*_SORTS, load_default="newest"),
+)
+
+
+@blueprint.get("/console/users")
+@administrator
+def show_users() -> Response:
+    query = {name: value for name, value in read_query(Query()).items() if value}
+    providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
+    choices = {
+        "status": _STATUSES,
+        "provider": {"": "Provider: any", "email": "Email", "phone": "Phone", **providers},
+        "factor": _FACTORS,
+        "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
+        "sort": _SORTS,
+    }
+    values: dict[str, Any] = {
+        "query": query,
+        "choices": choices,
+        "link": _linker(query),
+        "readings": _READINGS,
+    }
+    try:
+        found = _find(query)
+    except QueryCanceled:
+        return console_page("users.html", status=422, found=None, **values)
+    return console_page("users.html", found=found, provider=provider, **values)
+
+
+def _linker(query: dict[str, Any]) -> Callable[..., str]:
+    """Return a function for the URL of this list at another place, with another reading or as CSV."""
+    kept = {name: value for name, value in query.items() if name not in ("after", "before")}
+
+    def link(path: str = "console/users", **changes: str) -> str:
+        query = {name: value for name, value in (kept | changes).items() if value != "all"}
+        return f"{root()}{path}?{urlencode(query)}"
+
+    return link
+
+
+def _find(query: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of users, with the places of the pages before and after it, and their total.
+
+    `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
+    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
+    """
+    text, filters = query.get("q", ""), _filters(query)
+    readings, chosen = searches.readings(text), _chosen_readings(query)
+    for reading, meant in chosen.items():
+        wanted = filters | _split(meant)
+        total = queries.estimate_users(latchkey.db).total if not wanted else 0
+        # All users are estimated, and those with common words too many to be collected.
+        is_many = total > FEW or wanted.keys() == {"common"}
+        among, least = (None, PAGE_SIZE) if is_many else few(wanted)
+        order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
+        rows, is_first, is_last = _page(order, wanted, among, query)
+        if rows:
+            break
+    locks = counts.locks(latchkey.settings)
+    users = queries.describe_users(latchkey.db, ids=[row.id for row in rows], locks=locks)
+    address = whole_address(text) if is_first else None
+    if is_first and is_last:
+        among = rows
+    return {
+        "users": users,
+        "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
+        "count": None if among is None else len(among),
+        "total": _estimate(total, least) if among is None else counted(len(among), "user"),
+        "reading": reading,
+        "is_sorted": reading in _SORTED or "within" in wanted,
+        "readings": list(readings),
+        "is_first": is_first,
+        "previous": None if is_first or not rows else _named(rows[0]),
+        "next": None if is_last else _named(rows[-1]),
+    }
+
+
+def matching(query: dict[str, Any]) -> Filters:
+    """Return the filters of a list that has been shown: `by` is the reading of its search."""
+    return _filters(query) | next(iter(_chosen_readings(query).values()))
+
+
+def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
+    readings = searches.readings(query.get("q", ""))
+    return {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
+
+
+def _filters(query: dict[str, Any]) -> Filters:
+    filters: Filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
+    if query.get("status") == "locked":
+        filters["locks"] = counts.locks(latchkey.settings)
+    if "factor" in query:
+        filters["has_factor"] = query["factor"] == "yes"
+    return filters | _SIGNED_IN[query.get("signed_in", "")][1]
+
+
+def _split(meant: Filters) -> Filters:
+    """Return a reading whose common words, if it has some, are not read from the index."""
+    if "words" not in meant:
+        return meant
+    split = queries.split_words(latchkey.db, search=meant["words"])
+    words = {name: text for name, text in (("words", split.rare), ("common", split.common)) if text}
+    return words or meant
+
+
+def few(wanted: Filters) -> tuple[list[str] | None, int]:
+    """Return the ids of the users that match the filters, or None and a lower bound of their number."""
+    if "provider" in wanted:
+        query: Callable[..., Any] = queries.few_users_of_provider
+    elif wanted.get("has_factor"):
+        query = queries.few_users_with_factor
+    elif "locks" in wanted:
+        query = queries.few_locked_users
+    elif wanted.keys() & {"within", "not_within"}:
+        query = queries.few_users_by_sign_in
+    else:
+        query = queries.few_users
+    try:
+        with latchkey.db.transaction() as tx:
+            queries.bound_search(tx, seconds=_COUNTING, in_order=False)
+            return query(tx, filters=wanted, few=FEW).ids, FEW
+    except QueryCanceled:
+        return None, PAGE_SIZE
+
+
+def _page(
+    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
+) -> tuple[list[Any], bool, bool]:
+    """Return the rows of a page, and whether it is the first and the last one. Raises `QueryCanceled`."""
+    is_first = "after" not in query
+    if among == []:
+        return [], is_first, True
+    start: dict[str, Any] = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
+    descending = sort in _SORTS
+    with latchkey.db.transaction() as tx:
+        queries.bound_search(tx, seconds=_LISTING, in_order=among is None)
+        if "before" in query:
+            before: dict[str, Any] = _place(sort, query["before"])
+            rows = queries.search_users(tx, **start, **before, descending=not descending)
+            if len(rows) > PAGE_SIZE:
+                return rows[PAGE_SIZE - 1 :: -1], False, False
+        after: dict[str, Any] = {"place": None, "id": None} if is_first else _place(sort, query["after"])
+        rows = queries.search_users(tx, **start, **after, descending=descending)
+    return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
+
+
+def _named(row: Any) -> str:
+    return f"{row.place}~{row.id}"
+
+
+def _place(sort: str, text: str) -> dict[str, str]:
+    """Return the parameters for a place in an order. Raises `ApiError`."""
+    place, _, user_id = text.rpartition("~")
+    if sort in _SORTS and place != _NEVER:
+        place = _timestamp(place)
+    if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
+        raise ApiError("validation_failed", "after, before: must be a place from this list")
+    return {"place": place, "id": user_id}
+
+
+def _timestamp(text: str) -> str:
+    """Return a time as Postgres reads it, or an empty string. Python accepts forms that Postgres does not."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _estimate(total: int, least: int) -> str:
+    """Return an estimate of the number of users, or a lower bound."""
+    if total > FEW:
+        return f"About {counted(int(float(f'{total:.1e}')), 'user')}"
+    return f"More than {counted(least, 'user')}"

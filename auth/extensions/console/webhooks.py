@@ -1,0 +1,248 @@
+"""The webhooks, and the deliveries of each. Only the origin of a URL is shown: the rest may be secret."""
+
+import json
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.core import promises
+from auth.core.net.webhook_urls import EVENTS
+from auth.core.net.webhook_urls import body as event_body
+from auth.core.text.labels import label
+from auth.flows.admin import webhooks
+from auth.flows.admin.webhooks import found_webhook, webhook_id_of
+from auth.web import fields, schemas
+from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.console_page import Filters, console_page, counted, page_of, place_of, pretty
+from auth.web.html.page import redirect_to_own
+from auth.web.input import check, read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("webhooks", __name__)
+
+# Waiting events are counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+# A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
+_BOXES = {event.replace(".", "_"): event for event in EVENTS}
+_WebhookForm = Input.of(
+    **{name: fields.TypedText(load_default="") for name in ("url", "description")},
+    **{box: fields.Choice("yes") for box in _BOXES},
+)
+
+
+class _DeliveryFilters(Filters):
+    state = fields.Choice("failed")
+
+
+@blueprint.get("/console/webhooks")
+@administrator
+def show_webhooks() -> Response:
+    """Show the webhooks, oldest first."""
+    return console_page("webhooks.html", webhooks=_states(), notice=told(_WEBHOOK_ACTS))
+
+
+@blueprint.get("/console/webhooks/<webhook_id>")
+@administrator
+def show_webhook(webhook_id: str) -> Response:
+    """Show a webhook with its deliveries, newest first."""
+    known, query = _webhook(webhook_id), read_query(_DeliveryFilters())
+    search = queries.search_failed_deliveries if "state" in query else queries.search_deliveries
+    rows = search(latchkey.db, webhook_id=known.id, **place_of(query))
+    return console_page(
+        "webhook.html",
+        webhook=known,
+        all_events=len(known.events) == len(EVENTS),
+        acts=_WEBHOOK_ACTS,
+        possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
+        notice=told(_WEBHOOK_ACTS | _DELIVERY_ACTS),
+        **page_of(rows, "created_at"),
+    )
+
+
+@blueprint.get("/console/webhooks/<webhook_id>/deliveries/<delivery_id>")
+@administrator
+def show_delivery(webhook_id: str, delivery_id: str) -> Response:
+    """Show the request of an event, and the response to its last attempt."""
+    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
+    body = pretty(event_body(row.details["event"], row.variables))
+    return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTS)
+
+
+def _states(id: str | None = None) -> list[Any]:
+    """Return all webhooks, or the one with an id, each with the number of its waiting events."""
+    rows = queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED)
+    return [
+        SimpleNamespace(
+            **row._asdict() | {"waiting": _amount(row.waiting), "title": row.description or row.origin}
+        )
+        for row in rows
+    ]
+
+
+def _webhook(id: str) -> SimpleNamespace:
+    return found_webhook(next(iter(_states(webhook_id_of(id))), None))
+
+
+def _amount(total: int) -> str:
+    return counted(total, "waiting event") if total < _COUNTED else f"{_COUNTED:,}+ waiting events"
+
+
+def _making() -> Subject:
+    return Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
+
+
+def _found(webhook_id: str) -> Subject:
+    known = _webhook(webhook_id)
+    known.boxes = _BOXES
+    known.titles = {event: label("events", event).capitalize() for event in EVENTS}
+    return Subject(known.title, f"console/webhooks/{known.id}", known)
+
+
+def _delivery(webhook_id: str, delivery_id: str) -> Subject:
+    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
+    others = known.waiting if known.failing_since else None
+    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, others=others, **row.details)
+    return Subject(known.title, f"console/webhooks/{known.id}", event)
+
+
+def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDelivery":
+    ids = {"webhook_id": webhook_id_of(webhook_id), "id": webhook_id_of(delivery_id)}
+    return found_webhook(queries.select_delivery(latchkey.db, **ids))
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    events = [event for box, event in _BOXES.items() if box in form]
+    url = {"url": form["url"]} if form["url"] else {}
+    return {"events": events, "description": form["description"] or None, **url}
+
+
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    made, secret = webhooks.create(body)
+    return _once(json.loads(made)["id"], secret)
+
+
+def _change(subject: Subject, body: dict[str, Any]) -> None:
+    webhooks.change(subject.row.id, body)
+
+
+def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
+    _, secret = webhooks.change(subject.row.id, {"rotate_secret": True})
+    return _once(subject.row.id, secret)
+
+
+def _once(id: str, secret: str | None) -> Response:
+    known = _webhook(id)
+    use, path = "Verify signatures with it.", f"console/webhooks/{known.id}"
+    return console_page("secret.html", name=known.title, use=use, facts={"Secret": secret}, path=path)
+
+
+def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
+    webhooks.delete(subject.row.id)
+    return redirect_to_own("console/webhooks", "delete")
+
+
+def _sent_again(subject: Subject) -> list[str]:
+    event, name = subject.row, label("events", subject.row.event)
+    outcome = (
+        "; waiting for the next" if event.status == "waiting" else f": {label('outcomes', event.status)}"
+    )
+    tried = f"{counted(event.attempts, 'attempt')} so far{outcome}."
+    sent = f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"
+    follow = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
+    return [sent, follow] if event.others else [sent]
+
+
+_act = partial(Act, needs_factor=True)
+_writing = partial(_act, form=_WebhookForm, template="act_webhook.html")
+_MAKING = {
+    "new": _writing(
+        title="Add a webhook",
+        effects=lambda _subject: [
+            f"You have {len(_states())} of {counted(promises.MOST_WEBHOOKS, 'webhook')}.",
+            "You’ll see its secret once, on the next page.",
+        ],
+        undo="You can delete it at any time, but sent events can’t be recalled.",
+        do=_make,
+        done="Webhook created.",
+        check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
+    ),
+}
+_WEBHOOK_ACTS = {
+    "test": _act(
+        title="Send a test event",
+        effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
+        undo="A sent event can’t be recalled.",
+        do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
+        done="The test event will be sent within seconds.",
+        form=Input.of(event=fields.Choice(*EVENTS, required=True)),
+        template="act_webhook_test.html",
+    ),
+    "change": _writing(
+        title="Change webhook",
+        effects=lambda subject: [
+            "Changes 1 webhook.",
+            f"{subject.row.waiting} will go to a new URL.",
+        ],
+        undo="You can change it back, but events sent to the new URL can’t be recalled.",
+        do=_change,
+        done="Webhook changed.",
+        check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
+    ),
+    "new-secret": _act(
+        title="Create a new secret",
+        effects=lambda _subject: [
+            "Creates 1 secret, which you’ll see once.",
+            "The old secret keeps signing for a day.",
+        ],
+        undo="The old secret can’t be restored.",
+        do=_rotate,
+        done="Secret created.",
+    ),
+    "disable": _act(
+        title="Disable",
+        effects=lambda subject: [
+            "Stops 1 webhook. It won’t get events until you enable it.",
+            f"{subject.row.waiting} will be kept for three days, then fail.",
+        ],
+        undo="You can enable it again, but missed events won’t be sent.",
+        do=lambda subject, _form: _change(subject, {"disabled": True}),
+        done="Webhook disabled.",
+        is_destructive=True,
+    ),
+    "enable": _act(
+        title="Enable",
+        effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
+        undo="You can disable it again.",
+        do=lambda subject, _form: _change(subject, {"disabled": False}),
+        done="Webhook enabled.",
+    ),
+    "delete": _act(
+        title="Delete",
+        effects=lambda subject: [
+            "Deletes 1 webhook with its secret.",
+            f"{subject.row.waiting} won’t be sent.",
+        ],
+        undo="This can’t be undone.",
+        do=_delete,
+        done="Webhook deleted.",
+        is_destructive=True,
+    ),
+}
+_DELIVERY_ACTS = {
+    "redeliver": Act(
+        title="Send again",
+        effects=_sent_again,
+        undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",
+        do=lambda subject, _form: webhooks.redeliver(subject.row.webhook_id, subject.row.id),
+        done="The event will be sent within seconds.",
+    ),
+}
+
+serve(blueprint, "/console/webhooks", _MAKING, _making)
+serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTS, _found)
+serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTS, _delivery)

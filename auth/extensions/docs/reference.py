@@ -1,0 +1,274 @@
+"""openapi.yaml as what a page shows: sections of operations, and schemas."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import yaml
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from auth.extensions.docs.guides import ROOT, Section, markdown
+
+OPENAPI = (ROOT / "openapi.yaml").read_bytes()
+PAGE = "docs/api"
+
+_Node = dict[str, Any]
+_BOUNDS = {
+    "minLength": "at least {} characters", "maxLength": "at most {} characters", "minimum": "at least {}",
+    "maximum": "at most {}", "minItems": "at least {} items", "maxItems": "at most {} items",
+    "pattern": "matches `{}`", "default": "by default `{}`",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Member:
+    """A parameter, or a member of an object with its own members."""
+
+    name: str
+    kind: Markup
+    required: bool
+    notes: Markup
+    members: "list[Member]"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: str
+    description: Markup
+    kinds: list[Markup]
+    error_codes: list[str]
+    headers: list[str]
+    examples: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    id: str
+    method: str
+    path: str
+    # The path with values for its parameters, and the query that is required.
+    target: str
+    summary: str
+    description: Markup
+    credentials: list[str]
+    parameters: list[Member]
+    bodies: dict[str, tuple[Markup, list[Member]]]
+    # Titles and texts, as the request sends them.
+    examples: list[tuple[str, str]]
+    answers: list[Answer]
+
+    def curl(self, base_url: str) -> str:
+        """Return the request as a command for a shell."""
+        parts = [f"curl -X {self.method} {shlex.quote(base_url + self.target)}"]
+        if any("client" not in each for each in self.credentials):
+            parts.append("-H 'Authorization: Bearer <token>'")
+        if self.bodies:
+            parts.append(f"-H 'Content-Type: {next(iter(self.bodies))}'")
+        parts += [f"-d {shlex.quote(example)}" for _, example in self.examples[:1]]
+        return " \\\n  ".join(parts)
+
+
+class Reference:
+    """openapi.yaml, parsed."""
+
+    def __init__(self) -> None:
+        self._spec: _Node = yaml.load(OPENAPI, yaml.CSafeLoader)
+        self._markdown: MarkdownIt = markdown()
+        self.version: str = self._spec["info"]["version"]
+        summary, _, conventions = self._spec["info"]["description"].partition("\n\n")
+        self.summary, self.conventions = self._text(summary), self._text(conventions)
+        schemes = self._spec["components"]["securitySchemes"]
+        self.credentials = {name: self._text(each["description"]) for name, each in schemes.items()}
+
+    def tags(self) -> list[tuple[str, str, str]]:
+        """Return the name, title and description of each tag."""
+        return [
+            (tag["name"], tag["name"].capitalize().replace("Openid", "OpenID"), tag["description"])
+            for tag in self._spec["tags"]
+        ]
+
+    def titles(self) -> Iterator[tuple[str, str, _Node]]:
+        """Yield the method, path and description of each operation, in the order of the file."""
+        for path, item in self._spec["paths"].items():
+            shared = item["parameters"]
+            for method, node in item.items():
+                if method != "parameters":
+                    yield method.upper(), path, node | {"parameters": [*shared, *node.get("parameters", ())]}
+
+    def sections(self) -> list[Section]:
+        """Return the operations for the search."""
+        return [
+            Section(PAGE, "HTTP API", 3, f"{node['summary']}: {method} {path}", node["operationId"],
+                    node["description"])
+            for method, path, node in self.titles()
+        ]  # fmt: skip
+
+    def operations(self, tag: str) -> list[Operation]:
+        return [
+            self._operation(method, path, node) for method, path, node in self.titles() if tag in node["tags"]
+        ]
+
+    def schemas(self) -> dict[str, tuple[Markup, Markup, list[Member]]]:
+        """Return the kind, the description and the members of each schema."""
+        return {
+            name: (self._kind(node), self._text(node.get("description", "")), self._members(node))
+            for name, node in self._spec["components"]["schemas"].items()
+        }
+
+    def _operation(self, method: str, path: str, node: _Node) -> Operation:
+        resolved = map(self._resolved, node["parameters"])
+        # The introduction explains the header of all requests.
+        parameters = [each for each in resolved if each["name"] != "X-Request-Id"]
+        content = self._resolved(node.get("requestBody", {})).get("content", {})
+        samples = {each["name"]: _sample(each) for each in parameters}
+        target = path.format_map(samples)
+        required = [each for each in parameters if each["in"] == "query" and each.get("required")]
+        if required:
+            target += "?" + urlencode({each["name"]: samples[each["name"]] for each in required})
+        bodies = {
+            media: (self._kind(body["schema"]), self._members(body["schema"]))
+            for media, body in content.items()
+        }
+        form = next(iter(content), "").endswith("urlencoded")
+        return Operation(
+            id=node["operationId"],
+            method=method,
+            path=path,
+            target=target,
+            summary=node["summary"],
+            description=self._text(node["description"]),
+            credentials=[name for either in node.get("security", ()) for name in either],
+            parameters=[self._parameter(each) for each in parameters],
+            bodies=bodies,
+            examples=self._examples(next(iter(content.values()), {}), as_form=form),
+            answers=[self._answer(*each) for each in node["responses"].items()],
+        )  # fmt: skip
+
+    def _parameter(self, node: _Node) -> Member:
+        schema = node["schema"] | {"description": _place(node)}
+        return self._member(node["name"], schema, node.get("required", False))
+
+    def _answer(self, status: str, node: _Node) -> Answer:
+        node = self._resolved(node)
+        content = node.get("content", {})
+        codes = list(node.get("x-error-codes", ()))
+        for body in content.values():
+            codes += self._fields(body["schema"])[0].get("error_code", {}).get("enum", ())
+        failed = status >= "400"
+        return Answer(
+            status=status,
+            description=self._text(node["description"]),
+            kinds=[] if failed else [
+                Markup("{} ({})").format(self._kind(body["schema"]), media) for media, body in content.items()
+            ],
+            error_codes=codes,
+            headers=[] if failed else [each for each in node.get("headers", ()) if not each.startswith("X-")],
+            examples=[] if failed else self._examples(next(iter(content.values()), {})),
+        )  # fmt: skip
+
+    def _examples(self, body: _Node, as_form: bool = False) -> list[tuple[str, str]]:
+        examples = {name: self._resolved(each) for name, each in body.get("examples", {}).items()}
+        if "example" in body:
+            examples["example"] = {"value": body["example"]}
+        return [
+            (each.get("summary", name.replace("_", " ").capitalize()), _sent(each["value"], as_form))
+            for name, each in examples.items()
+        ]
+
+    def _resolved(self, node: _Node) -> _Node:
+        """Follow a reference."""
+        while "$ref" in node:
+            kind, name = node["$ref"].split("/")[-2:]
+            node = self._spec["components"][kind][name]
+        return node
+
+    def _kind(self, node: _Node) -> Markup:
+        """Return the type of a schema, with links to those that it names."""
+        if "$ref" in node:
+            return Markup('<a href="#schema-{0}">{0}</a>').format(node["$ref"].rpartition("/")[2])
+        for word in ("allOf", "oneOf", "anyOf"):
+            kinds = [
+                self._kind(each) for each in node.get(word, ()) if {"$ref", "type", "allOf"} & each.keys()
+            ]
+            if kinds:
+                joint = Markup(" and ") if word == "allOf" else Markup(" or ")
+                return joint.join(dict.fromkeys(kinds)) + _nullable(node)
+        if node.get("type") == "array":
+            return Markup("array of {}").format(self._kind(node["items"])) + _nullable(node)
+        name = node.get("format") or node.get("type", "any")
+        return Markup("{}").format(name) + _nullable(node)
+
+    def _members(self, node: _Node) -> list[Member]:
+        fields, required = self._fields(node)
+        return [self._member(name, each, name in required) for name, each in fields.items()]
+
+    def _fields(self, node: _Node) -> tuple[_Node, set[str]]:
+        """Return the members of an object with those of the schemas that it joins, and the required ones."""
+        node = self._resolved(node)
+        fields: _Node = {}
+        required = set(node.get("required", ()))
+        for part in node.get("allOf", ()):
+            more, needed = self._fields(part)
+            fields |= more
+            required |= needed
+        for name, each in node.get("properties", {}).items():
+            fields[name] = self._resolved(fields[name]) | each if name in fields else each
+        return fields, required
+
+    def _member(self, name: str, node: _Node, required: bool) -> Member:
+        inner = node.get("items", node) if node.get("type") == "array" else node
+        is_inline = "properties" in inner
+        return Member(
+            name=name,
+            kind=self._kind(node),
+            required=required,
+            notes=self._inline(". ".join(_facts(node))),
+            members=self._members(inner) if is_inline else [],
+        )
+
+    def _text(self, text: str) -> Markup:
+        return Markup(self._markdown.render(text))  # noqa: S704 (our own file)
+
+    def _inline(self, text: str) -> Markup:
+        return Markup(self._markdown.renderInline(text))  # noqa: S704 (our own file)
+
+
+def _place(parameter: _Node) -> str:
+    place = "In the " + parameter["in"]
+    description = parameter.get("description", "").strip().rstrip(".")
+    return f"{description}. {place}" if description else place
+
+
+def _facts(node: _Node) -> Iterator[str]:
+    """Yield the description of a schema, and its limits."""
+    if description := node.get("description", "").strip().rstrip("."):
+        yield description
+    if values := node.get("enum"):
+        yield ("One of " if len(values) > 1 else "") + ", ".join(f"`{_text_of(value)}`" for value in values)
+    bounds = [text.format(_text_of(node[name])) for name, text in _BOUNDS.items() if name in node]
+    if bounds:
+        yield ", ".join(bounds).capitalize() if bounds[0][0] != "m" else ", ".join(bounds)
+
+
+def _sent(value: Any, as_form: bool) -> str:
+    if isinstance(value, str):
+        return value
+    return urlencode(value) if as_form else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _sample(parameter: _Node) -> str:
+    schema = parameter["schema"]
+    value = parameter.get("example", schema.get("example", next(iter(schema.get("enum", ())), None)))
+    return str(value or f"{{{parameter['name']}}}")
+
+
+def _nullable(node: _Node) -> str:
+    return " or null" if node.get("nullable") else ""

@@ -1,0 +1,72 @@
+"""The rendered pages of the documentation, imported when one is asked for: few workers ever are."""
+
+import functools
+import gzip
+from typing import Any
+
+from flask import render_template
+
+from auth.extensions.docs import guides
+from auth.extensions.docs.reference import PAGE, Reference
+
+_MOST_FOUND = 30
+_SNIPPET = 160
+
+
+def found(words: list[str], theme: str | None) -> str:
+    """Return the page of a search."""
+    shown = [(section, _snippet(section, words[0])) for section in _find(words)[:_MOST_FOUND]]
+    return _render("search.html", "docs", "Search", theme=theme, found=shown, most=_MOST_FOUND)
+
+
+@functools.cache
+def reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
+    values = {"theme": theme, "reference": Reference(), "base_url": base_url, "is_local": is_local}
+    return gzip.compress(_render("api.html", PAGE, "HTTP API", **values).encode())
+
+
+@functools.cache
+def guide(name: str, theme: str | None, root: str) -> bytes:
+    """Return a guide, for an address from which `root` leads to that of the service."""
+    first, *others = guides.sections(name)
+    contents = [section for section in others if section.level == 2]
+    values = {
+        "theme": theme,
+        "guide": guides.html(name, root),
+        "root": root,
+        "contents": contents,
+        "anchor": first.anchor,
+    }
+    return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
+
+
+def _render(template: str, name: str, title: str, **values: Any) -> str:
+    common = {
+        "name": name,
+        "title": title,
+        "language": "en",
+        "root": "../" * name.count("/"),
+        "groups": guides.groups(),
+    }
+    return render_template(f"docs/{template}", **common | values)
+
+
+@functools.cache
+def _sections() -> list[tuple[str, guides.Section]]:
+    """Return the sections, each with the text that is searched."""
+    listed = [name for row in guides.groups().values() for name in row]
+    others = sorted(name for name, path in guides.library().items() if path.suffix == ".md")
+    names = dict.fromkeys([*listed, *others])
+    found = [*Reference().sections(), *(section for name in names for section in guides.sections(name))]
+    return [(f"{each.title} {each.heading} {each.text}".lower(), each) for each in found]
+
+
+def _find(words: list[str]) -> list[guides.Section]:
+    """Return the sections that contain all words, first those with the most in the heading."""
+    found = [section for text, section in _sections() if all(word in text for word in words)]
+    return sorted(found, key=lambda section: -sum(word in section.heading.lower() for word in words))
+
+
+def _snippet(section: guides.Section, word: str) -> str:
+    start = max(0, section.text.lower().find(word) - _SNIPPET // 2)
+    return section.text[start : start + _SNIPPET]

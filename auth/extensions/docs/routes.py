@@ -1,0 +1,100 @@
+"""The documentation: the HTTP API, the guides, and a search. The pages need no script and no other host.
+
+The first request of a worker for a page imports what renders it; for the API's page that takes 0.5 s.
+"""
+
+import functools
+import gzip
+from pathlib import Path
+
+from flask import Blueprint, Response, request
+
+from auth.core.settings.brand import LOGO_TYPES
+from auth.web import any_origin, cookies, refuses_by_page
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.page import THEME
+
+_CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src {}; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_CACHED = {"Cache-Control": "public, max-age=300"}
+_LONGEST_QUERY = 100
+_FIRST = "docs/quick-start"
+_OPENAPI = Path(__file__).parents[3] / "openapi.yaml"
+
+blueprint = Blueprint("docs", __name__)
+
+
+@blueprint.get("/docs")
+def docs() -> Response:
+    """Show the first guide, or what a search in the documentation finds."""
+    from auth.extensions.docs import rendered
+
+    words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
+    if words:
+        return _page(rendered.found(words, _theme()))
+    return _zipped(_page(), rendered.guide(_FIRST, _theme(), root=""))
+
+
+@blueprint.get("/docs/<path:name>")
+@refuses_by_page
+def guide(name: str) -> Response:
+    """Show a guide, the contract as a page, or a file that a guide links to."""
+    from auth.extensions.docs import guides, rendered
+
+    if name == "api":
+        settings = latchkey.settings
+        return _zipped(_page(), rendered.reference(settings.base_url, settings.is_local, _theme()))
+    path = guides.library().get(f"docs/{name}")
+    if path is None:
+        raise ApiError("not_found")
+    if path.suffix == ".md":
+        return _zipped(_page(), rendered.guide(f"docs/{name}", _theme(), root="../" * (name.count("/") + 1)))
+    return Response(
+        (guides.ROOT / path).read_bytes(),
+        # Examples are text: a browser runs none of them.
+        mimetype=LOGO_TYPES.get(path.suffix, "text/plain"),
+        headers=_CACHED | {"Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'"},
+    )
+
+
+@blueprint.get("/openapi.yaml")
+@any_origin
+def openapi() -> Response:
+    """Return the contract of this API."""
+    return _zipped(Response(mimetype="application/yaml"), _contract())
+
+
+def _theme() -> str | None:
+    # The documents are kept for each theme: a cookie that names another must not add to them.
+    theme = cookies.sent(THEME)
+    return theme if theme in ("light", "dark") else None
+
+
+def _page(html: str = "") -> Response:
+    response = Response(html)
+    response.vary.add("Cookie")
+    # Requests can be tried on the machine of a developer only.
+    connects = "'self'" if latchkey.settings.is_local else "'none'"
+    response.headers["Content-Security-Policy"] = _CSP.format(connects)
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    return response
+
+
+def _zipped(response: Response, content: bytes) -> Response:
+    """Complete a response with its gzipped body."""
+    response.headers.update(_CACHED)
+    response.vary.add("Accept-Encoding")
+    if request.accept_encodings["gzip"] > 0:
+        response.content_encoding = "gzip"
+    else:
+        content = gzip.decompress(content)
+    response.set_data(content)
+    return response
+
+
+@functools.cache
+def _contract() -> bytes:
+    return gzip.compress(_OPENAPI.read_bytes())

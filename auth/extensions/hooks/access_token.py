@@ -1,0 +1,116 @@
+"""The hook of access tokens, which adds and changes claims (GoTrue's `customize-access-token`).
+
+It is asked outside the transaction that issues the token: an HTTP hook may call the admin API, which would
+wait for the locked user, and a SQL function has a transaction of its own. See domain/sessions/issuing.py.
+"""
+
+import functools
+import json
+from contextlib import suppress
+from typing import Any
+
+import psycopg2
+
+from auth.core.tokens.access_tokens import SERVICE_ROLES
+from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import turns
+from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
+from auth.flows.sessions.issuing import OWN_CLAIMS
+from auth.web import audit
+from auth.web.context import latchkey
+from auth.web.error_handlers import as_api_error
+from sql import Transaction, queries
+
+# These come back as they went, or not at all, from hooks that want a small token.
+_FIXED_IF_KEPT = {"iss", "jti", "amr"}
+_NEEDED = {"role", "email", "phone"}
+_TYPES = dict.fromkeys(_NEEDED, str) | {"app_metadata": dict, "user_metadata": dict}
+# In a header of 32 KiB, as base64.
+MOST_BYTES = 23 * 1024
+
+
+class _Rollback(Exception):
+    pass
+
+
+def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
+    """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
+
+    Call it outside any transaction. Raises `ApiError` if the hook refuses or fails.
+    """
+    audit.note(user_id=claims["sub"])
+    event = event_of(found, claims, method)
+    try:
+        if found.function:
+            run = functools.partial(_run_function, found.name, found.function, event)
+            return turns.in_turn(found, claims["sub"], run)
+        return checked(found.name, claims, turns.call(found, event, claims["sub"]))
+    except (HookRefused, HookFailed) as error:
+        raise as_api_error(error) from error
+
+
+def event_of(hook: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
+    """Return the request to the hook."""
+    members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
+    return {"metadata": turns.metadata(hook), **members}
+
+
+def _run_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
+    with latchkey.db.transaction() as tx:
+        return checked(name, event["claims"], _call_function(tx, name, function, event))
+
+
+def try_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a SQL function, and roll it back. Raises `HookRefused` or `HookFailed`."""
+    answer: dict[str, Any] = {}
+    with suppress(_Rollback), latchkey.db.transaction() as tx:
+        answer = _call_function(tx, name, function, event)
+        raise _Rollback
+    return answer
+
+
+def _call_function(
+    tx: Transaction, name: str, function: tuple[str, str], event: dict[str, Any]
+) -> dict[str, Any]:
+    queries.bound_hook(tx)
+    try:
+        result = tx.call(function, event)
+    except psycopg2.Error as error:
+        # Without a code, or with that of a shutdown, Postgres itself is away.
+        if not error.pgcode or error.pgcode.startswith(("08", "57P")):
+            raise
+        raise HookFailed(name, f"{error.pgcode}: {error.diag.message_primary}") from error
+    return hooks.parse(name, result or "null")
+
+
+def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims in the answer of a hook, after checks. Raises `HookFailed`."""
+    claims = answer.get("claims")
+    if not isinstance(claims, dict):
+        raise HookFailed(name, "its answer has no claims")
+    kept = OWN_CLAIMS | _FIXED_IF_KEPT & claims.keys()
+    problems = {
+        "changes": [claim for claim in kept if _text(claims, claim) != _text(sent, claim)],
+        "lacks": _NEEDED - claims.keys(),
+        "has another type for": [
+            claim for claim, wanted in _TYPES.items() if type(claims.get(claim, wanted())) is not wanted
+        ],
+    }
+    for problem, found in problems.items():
+        if found:
+            raise HookFailed(name, f"its answer {problem} {', '.join(sorted(found))}")
+    if claims["role"] in SERVICE_ROLES:
+        raise HookFailed(name, f"its answer has the role {claims['role']}")
+    claims = {"iss": sent["iss"], **claims}
+    try:
+        size = len(json.dumps(claims, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        raise HookFailed(name, "its claims have a number or a character that JSON does not allow") from None
+    if size > MOST_BYTES:
+        raise HookFailed(name, f"its claims have {size} bytes, more than {MOST_BYTES}")
+    return claims
+
+
+def _text(claims: dict[str, Any], name: str) -> str | None:
+    # In Python, 1 equals true.
+    return json.dumps(claims[name], sort_keys=True) if name in claims else None

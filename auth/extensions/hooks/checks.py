@@ -1,0 +1,58 @@
+"""The check of hooks: SQL functions are there, and servers accept connections. Nothing is called."""
+
+from urllib.parse import urlsplit
+
+from auth.core.net import sockets
+from auth.core.settings.values.hooks import NAMES, Hook
+from auth.extensions.hooks import http_hooks as hooks
+from auth.flows.checks import Check, Context, Failure, NotChecked
+from sql import Database, queries
+
+_LONGEST = 2.0  # seconds
+
+
+def _hooks(context: Context) -> Failure | None:
+    found = {name: hook for name in NAMES if (hook := context.settings.hook(name))}
+    if not found:
+        raise NotChecked("there are none")
+    for name, hook in found.items():
+        if problem := problem_of(hook, context.db, context.seconds_left):
+            setting = f"AUTH_HOOK_{name.upper()}"
+            remedy = f"Start the server of {setting}, or set another that this machine can reach."
+            if hook.function:
+                remedy = (
+                    f"Create and grant that function as docs/hooks.md shows, or set {setting} to another."
+                )
+            timed_out = problem == sockets.NO_ANSWER
+            return Failure(
+                f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}.",
+                remedy,
+                timed_out,
+            )
+    return None
+
+
+def problem_of(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | None:
+    """Return why a hook cannot be asked, without asking it. Raises `psycopg2.Error`."""
+    if hook.function is None:
+        return _connection_problem(hook, min(seconds, _LONGEST))
+    schema, name = hook.function
+    function = queries.select_function(db, schema=schema, name=name)
+    if function.is_allowed is None:
+        return f"there is no function {schema}.{name}(jsonb)"
+    return None if function.is_allowed else f"the role of DATABASE_URL may not call it: {function.remedy}"
+
+
+def _connection_problem(hook: Hook, seconds: float) -> str | None:
+    parts = urlsplit(hook.url)
+    host, is_safe = parts.hostname or "", parts.scheme == "https"
+    try:
+        with sockets.Deadline(seconds, hooks.allowed_addresses(hook)) as deadline:
+            connection = deadline.connect(host, parts.port or (443 if is_safe else 80), seconds)
+            with sockets.tls().wrap_socket(connection, server_hostname=host) if is_safe else connection:
+                return None
+    except OSError as error:
+        return sockets.why(error)
+
+
+CHECKS = [Check("hooks", "Hooks can be called", _hooks)]

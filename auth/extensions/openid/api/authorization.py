@@ -1,0 +1,288 @@
+"""Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1).
+
+Both routes that take a form check it, and lead to a GET with a short reference: browsers send no cookies with
+a form of another site.
+"""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from flask import Blueprint, Response, jsonify, request
+from werkzeug.datastructures import MultiDict
+
+from auth.core.net.redirects import origin, with_query
+from auth.core.text import languages
+from auth.core.tokens import client_ids, one_time
+from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.token_response import redirect
+from auth.flows.sign_in.reauthentication import lock_caller
+from auth.web import (
+    Level,
+    answers_frames,
+    audited,
+    cookies,
+    fields,
+    form_schemas,
+    g,
+    guard,
+    refuses_by_page,
+    schemas,
+    takes_foreign_forms,
+)
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
+from auth.web.html.problems import Problem, asks_for_page
+from auth.web.input import read_body, read_form, read_query
+from auth.web.limits import limited
+from sql import Transaction, queries
+
+blueprint = Blueprint("authorization", __name__)
+
+_ContinueQuery = schemas.Input.of(
+    authorization_id=fields.Text(required=True), approval=fields.Text(required=True)
+)
+
+
+def _asks_silently() -> bool:
+    """Whether no page is asked for: any frame may ask, as without a session nothing is written."""
+    return request.args.getlist("prompt") == ["none"]
+
+
+@blueprint.get("/oauth/authorize")
+@answers_frames
+@limited("request_authorization", unless=_asks_silently)
+@audited("application_refused")
+@refuses_by_page
+def begin_authorization() -> Response:
+    """Check an application's request, and ask the user for consent."""
+    if request.method == "HEAD":
+        return Response()
+    if begun := request.args.get("authorization_id"):
+        return _ask(*authorization_requests.take(begun), request.args.get("ui_locales"))
+    sent = read_query(authorization_requests.Origin())
+    if _has_document(sent["client_id"]):
+        from auth.extensions.openid.documents import fetched
+
+        if to_sign_in := fetched.make_current(sent["client_id"]):
+            return to_sign_in
+    client, columns, ui_locales = _read(sent)
+    return (
+        columns if isinstance(columns, Response) else _ask(client, sent["redirect_uri"], columns, ui_locales)
+    )
+
+
+def _has_document(client_id: str) -> bool:
+    return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
+
+
+def _read(sent: dict[str, str]) -> tuple[Any, dict[str, Any] | Response, str | None]:
+    """Return the client, the columns of its request or the response that refuses it, and `ui_locales`."""
+    client = authorization_requests.find_client(**sent)
+    try:
+        parameters = _parameters()
+        columns = authorization_requests.check(client, parameters)
+        if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
+            raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
+    except OAuthError as error:
+        return client, _refused(client, sent["redirect_uri"], error), None
+    return client, columns, parameters.get("ui_locales")
+
+
+def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: str | None) -> Response:
+    """Lead the browser to the page for consent, or with prompt=none back to the application."""
+    if "none" in columns["prompts"]:
+        return _without_page(client, redirect_uri, columns)
+    browser = cookies.browser_secret(authorization_requests.COOKIE)
+    authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
+    named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
+    response = redirect(with_query(own_page, named) if own_page else own_url("oauth/consent", named), 302)
+    cookies.remember(response, authorization_requests.COOKIE, browser)
+    if ui_locales and not cookies.sent(LANGUAGE):
+        wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
+        cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
+    return response
+
+
+@blueprint.post("/oauth/authorize")
+@takes_foreign_forms
+@limited("request_authorization")
+@refuses_by_page
+def begin_authorization_by_form() -> Response:
+    """Check a request that was sent as a form, and lead to the GET."""
+    sent = read_form(authorization_requests.Origin())
+    if _has_document(sent["client_id"]):
+        # It is fetched for users who are signed in, as whom only the GET knows them.
+        query = urlencode([*request.form.items(multi=True)])
+        return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+    client, columns, ui_locales = _read(sent)
+    if isinstance(columns, Response):
+        return columns
+    begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
+    return redirect(own_url("oauth/authorize", begun | ({"ui_locales": ui_locales} if ui_locales else {})))
+
+
+@blueprint.post("/oauth/logout")
+@takes_foreign_forms
+@refuses_by_page
+def logout_by_form() -> Response:
+    """Lead a form of an application to the page, with what its ID token says instead of the token.
+
+    It needs no session, and counts nothing.
+    """
+    sent = read_form(form_schemas.LogoutQuery())
+    sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
+    return redirect(own_url("oauth/logout", {name: value for name, value in sent.items() if value}))
+
+
+@blueprint.get("/oauth/continue")
+@limited("continue_authorization")
+@refuses_by_page
+def continue_authorization() -> Response:
+    """Give the code of an approved request to the application, in the browser that began it."""
+    if request.method == "HEAD":
+        return Response()
+    return redirect(consent.give_code(latchkey.db, **read_query(_ContinueQuery())), 302)
+
+
+@blueprint.get("/oauth/authorizations/<authorization_id>")
+@guard.access_token(Level.AAL2)
+@limited("read_authorization", key=guard.caller_on_network)
+def get_authorization(authorization_id: str) -> Response:
+    """Return what an application asks for, or where the browser goes if the user allows it already."""
+    _check_origin()
+    guard.live_caller()
+    if request.method == "HEAD":
+        return Response()
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        if asked.request.user_id is None:
+            queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
+        else:
+            _check_own(asked)
+        url = _decided(tx, user, asked, authorization_id, has_agreed=False)
+    if url:
+        return jsonify(redirect_url=url)
+    row, client = asked
+    return jsonify(
+        authorization_id=authorization_id,
+        redirect_uri=row.redirect_uri,
+        client={
+            "id": client_object.sent_id(client),
+            "name": client.name,
+            "uri": client.uri,
+            "logo_uri": client.logo_uri,
+        },
+        user={"id": user.id, "email": user.email or ""},
+        scope=" ".join(row.scopes),
+        resource=row.resource,
+    )
+
+
+@blueprint.post("/oauth/authorizations/<authorization_id>/consent")
+@guard.access_token(Level.AAL2)
+@limited("decide_authorization", key=guard.caller_on_network)
+def decide_authorization(authorization_id: str) -> Response:
+    _check_origin()
+    guard.live_caller()
+    action = read_body(schemas.Decision())["action"]
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        _check_own(asked)
+        if action == "deny":
+            return jsonify(redirect_url=consent.deny(tx, asked))
+        url = _decided(tx, user, asked, authorization_id, has_agreed=True)
+    if url is None:
+        details = "sign in again, or use POST /reauthenticate: the application asks for it"
+        raise ApiError("reauthentication_needed", details)
+    return jsonify(redirect_url=url)
+
+
+def _decided(
+    tx: Transaction, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+) -> str | None:
+    """Return where the browser goes, or None if the user has to agree or sign in first."""
+    missing = consent.obstacle(asked)
+    if missing == "access_denied":
+        return consent.deny(tx, asked)
+    if not consent.may_approve(missing, has_agreed=has_agreed):
+        return None
+    approval = consent.approve(tx, user, asked)
+    return own_url("oauth/continue", {"authorization_id": authorization_id, "approval": approval})
+
+
+def _check_own(asked: consent.Asked) -> None:
+    """Raises `ApiError` if another user has asked for a request, or it is approved."""
+    if asked.request.user_id != guard.caller_id():
+        raise ApiError("oauth_authorization_not_found")
+    if not asked.request.is_pending:
+        raise ApiError("validation_failed", "authorization_id: the request is no longer pending")
+
+
+def _check_origin() -> None:
+    """Raises `ApiError` for a page that may not receive tokens, unless it is the consent page."""
+    sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
+    if sent and sent != (own_page and origin(own_page)) and not latchkey.redirects.allowed(sent):
+        raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
+
+
+def _parameters() -> dict[str, str]:
+    if len(_values().getlist("resource")) > 1:
+        raise OAuthError("invalid_target", "resource must be given once")
+    try:
+        read = read_form if request.method == "POST" else read_query
+        sent: dict[str, str] = read(authorization_requests.Parameters())
+    except ApiError as error:
+        raise OAuthError("invalid_request", error.details or error.msg) from None
+    return {name: value for name, value in sent.items() if value}
+
+
+def _values() -> MultiDict[str, str]:
+    return request.form if request.method == "POST" else request.args
+
+
+def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
+    """Answer prompt=none: with a code, or with what the user would have to do."""
+    known, missing = browser_sessions.resume(Level.AAL2), "login_required"
+    if known and known.lacks_level:
+        missing = "interaction_required"
+    elif known:
+        _count_silent_request()
+        browser = one_time.new_token()
+        authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
+        url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
+        if url:
+            return redirect(url, 302)
+        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser))
+        # Of another account than that of id_token_hint.
+        missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
+    members = {"error": missing, "error_description": "The user has to be asked"}
+    url = authorization_requests.answer(redirect_uri, columns["state"], **members)
+    return _sent_back(client, redirect_uri, url, missing)
+
+
+@limited("request_authorization_silently", key=guard.caller_on_network)
+def _count_silent_request() -> None:
+    """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
+
+
+def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
+    g.refused_because = error.error
+    authorization_requests.log_refusal(client.id, error.description, error.remedy)
+    states = _values().getlist("state")
+    state = states[0] if len(states) == 1 and "\0" not in states[0] else None
+    members = {"error": error.error, "error_description": error.description}
+    url = authorization_requests.answer(redirect_uri, state or None, **members)
+    return _sent_back(client, redirect_uri, url, error.error)
+
+
+def _sent_back(client: Any, redirect_uri: str, url: str, error: str) -> Response:
+    if not client.is_dynamic or not asks_for_page():
+        return redirect(url, 302)
+    # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
+    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error, error)
+    host = urlsplit(redirect_uri).netloc or redirect_uri
+    return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)

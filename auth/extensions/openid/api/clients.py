@@ -1,0 +1,93 @@
+from typing import Any
+
+from flask import Blueprint, Response, json, jsonify
+
+from auth.extensions.openid import clients
+from auth.web import any_origin, dialect, fields, guard, schemas
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.input import json_body, read_body, read_query
+from auth.web.limits import limited
+from auth.web.paging import paginated
+
+blueprint = Blueprint("clients", __name__)
+
+_Rotation = schemas.AdminInput.of(overlap=fields.Flag(load_default=False))
+
+
+@blueprint.post("/admin/oauth/clients")
+@guard.service_role
+@dialect.translated(writes=dialect.client)
+def create_client() -> Response:
+    return _created(clients.create(json_body()))
+
+
+@blueprint.get("/admin/oauth/clients")
+@guard.service_role
+@dialect.translated(writes=dialect.list_of_clients)
+def list_clients() -> Response:
+    query = read_query(schemas.AdminPageQuery())
+    shown, total = clients.page(query)
+    return paginated(json.dumps(shown), total, query, name="clients")
+
+
+@blueprint.get("/admin/oauth/clients/<client_id>")
+@guard.service_role
+@dialect.translated(writes=dialect.client)
+def get_client(client_id: str) -> Response:
+    return jsonify(clients.get(client_id))
+
+
+@blueprint.put("/admin/oauth/clients/<client_id>")
+@guard.service_role
+@dialect.translated(writes=dialect.client)
+def update_client(client_id: str) -> Response:
+    return jsonify(clients.update(client_id, json_body()))
+
+
+@blueprint.delete("/admin/oauth/clients/<client_id>")
+@guard.service_role
+def delete_client(client_id: str) -> Response:
+    read_body(schemas.AdminInput())
+    clients.delete(client_id)
+    return Response(status=204)
+
+
+@blueprint.post("/admin/oauth/clients/<client_id>/regenerate_secret")
+@guard.service_role
+@dialect.translated(writes=dialect.client)
+def regenerate_secret(client_id: str) -> Response:
+    return jsonify(clients.replace_secret(client_id, **read_body(_Rotation())))
+
+
+@blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
+@guard.service_role
+def delete_previous_secret(client_id: str) -> Response:
+    read_body(schemas.AdminInput())
+    clients.end_previous_secret(client_id)
+    return Response(status=204)
+
+
+@blueprint.post("/oauth/clients/register")
+@any_origin
+@limited("register_client")
+@dialect.translated(writes=dialect.client)
+def register_client() -> Response:
+    """Register an OAuth client that no administrator made (RFC 7591)."""
+    if not latchkey.settings.oauth_dynamic_registration:
+        raise ApiError("oauth_dynamic_client_registration_disabled")
+    try:
+        client = clients.create(json_body(), is_dynamic=True)
+    except ApiError as error:
+        if error.status == 400:
+            what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"
+            error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
+        raise
+    # Required with a secret; this one does not expire.
+    return _created(client | ({"client_secret_expires_at": 0} if "client_secret" in client else {}))
+
+
+def _created(client: dict[str, Any]) -> Response:
+    response = jsonify(client)
+    response.status_code = 201
+    return response

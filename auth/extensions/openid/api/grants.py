@@ -1,0 +1,31 @@
+from flask import Blueprint, Response
+
+from auth.flows.account import grants
+from auth.web import Level, asks_more, audited, fields, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.input import read_query
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("grants", __name__)
+
+_Query = schemas.Input.of(client_id=fields.Uuid(required=True))
+
+
+@blueprint.get("/user/oauth/grants")
+@guard.access_token(Level.AAL1)
+def list_grants() -> Response:
+    return JsonResponse(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
+
+
+@blueprint.delete("/user/oauth/grants")
+@guard.access_token(Level.SESSION)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_grant() -> Response:
+    if not grants.withdraw(read_query(_Query())["client_id"]):
+        raise ApiError("oauth_consent_not_found")
+    return Response(status=204)

@@ -1,0 +1,38 @@
+"""Clients at POST /introspect, and their access tokens."""
+
+from typing import Any
+
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.extensions.openid.authentication import ClientInput, authenticate, read_credentials
+from auth.extensions.openid.oauth_errors import invalid_client
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.input import read_body
+from sql import queries
+
+_OfClient = ClientInput.of(token=fields.LongText(required=True))
+
+
+def read_request() -> tuple[str, Any]:
+    """Return the token that a client asks about, and the client's row. Raises `OAuthError`."""
+    body = read_body(_OfClient())
+    credentials = read_credentials(body)
+    client = authenticate(credentials)
+    if credentials.secret_hash is None:
+        raise invalid_client("public clients cannot introspect tokens")
+    return body["token"], client
+
+
+def claims_now(token: str, asking: Any) -> dict[str, Any] | None:
+    """Return the claims of a client's access token that `asking`, a client or None for the key, may see."""
+    try:
+        caller = latchkey.client_tokens.verify(token)
+    except InvalidAccessToken:
+        return None
+    if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
+        return None
+    row = queries.select_client_token(latchkey.db, **caller.parameters)
+    if row is None or row.state != "live":
+        return None
+    claims = latchkey.client_tokens.claims(token)
+    return claims | ({"acr": min(claims["acr"], row.aal)} if row.aal else {})

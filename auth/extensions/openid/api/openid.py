@@ -1,0 +1,147 @@
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Blueprint, Response
+from flask.typing import ResponseReturnValue
+
+from auth.extensions.openid import claims, exchange, oauth_errors
+from auth.extensions.openid.authentication import ClientInput, Credentials, check, read_credentials
+from auth.extensions.openid.clients import DEVICE_CODE
+from auth.extensions.openid.devices import device_codes
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.web import answered_by, fields, g, guard
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.declarations import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
+from auth.web.errors import ApiError
+from auth.web.input import read_body
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("openid", __name__)
+oauth_errors.register(blueprint)
+
+
+class _TokenRequest(ClientInput):
+    grant_type = fields.Text()
+    code = fields.Text()
+    device_code = fields.Text()
+    code_verifier = fields.CodeVerifier()
+    redirect_uri = fields.Text()
+    resource = fields.Text()
+    refresh_token = fields.Text()
+    scope = fields.Text()
+
+
+_DeviceRequest = ClientInput.of(scope=fields.Text(), resource=fields.Text())
+_Revocation = ClientInput.of(token=fields.LongText())
+
+
+@blueprint.post("/oauth/token")
+@any_origin
+@accepts_forms
+@counted("redeem_client_code", "refresh", "issue_to_client", "poll_device_code")
+@guard.client
+def oauth_token() -> ResponseReturnValue:
+    """Issue tokens to a client (RFC 6749, section 3.2)."""
+    body = read_body(_TokenRequest())
+    if "grant_type" not in body:
+        raise OAuthError("invalid_request", "grant_type: is required")
+    if body["grant_type"] not in GRANTS:
+        raise OAuthError("unsupported_grant_type", f"grant_type: must be one of {', '.join(GRANTS)}")
+    return answered_by(GRANTS[body["grant_type"]], body)
+
+
+@blueprint.post("/oauth/device_authorization")
+@limited("request_device_code")
+@accepts_forms
+@guard.client
+def authorize_device() -> Response:
+    """Give a device the code that its user types on another one (RFC 8628, section 3.1)."""
+    return _answer(device_codes.begin, read_body(_DeviceRequest()))
+
+
+@blueprint.get("/oauth/userinfo")
+@blueprint.post("/oauth/userinfo")
+@any_origin
+@guard.client_token(Level.CLIENT)
+@accepts_forms
+def userinfo() -> Response:
+    """Return the claims about the user that the scopes of the access token name."""
+    caller = g.client_caller
+    row = queries.select_userinfo(latchkey.db, **caller.parameters)
+    if row is None or row.state != "live":
+        has_expired = row is not None and row.state == "bad_jwt"
+        raise ApiError("expired.bad_jwt" if has_expired else "session_not_found")
+    scopes = set(caller.scopes) & set(row.scopes or ())
+    if "openid" not in scopes:
+        raise ApiError("openid.insufficient_scope")
+    answer = claims.of_user(row, scopes)
+    # Some clients of other servers read these names.
+    aliases = {"phone": "phone_number", "phone_verified": "phone_number_verified"}
+    answer |= {name: answer[known] for name, known in aliases.items() if known in answer}
+    return JsonResponse(json.dumps(answer))
+
+
+@blueprint.post("/oauth/revoke")
+@any_origin
+@limited("revoke_client_token")
+@accepts_forms
+@takes_tokens
+@guard.client
+def revoke() -> Response:
+    """End the session of a client's access token or refresh token (RFC 7009)."""
+    body = read_body(_Revocation())
+    credentials = read_credentials(body)
+    is_known, session_id = exchange.session_of(body.get("token", ""))
+    row = queries.revoke_client_session(latchkey.db, session_id=session_id, **credentials.parameters)
+    check(credentials, row)
+    if "token" not in body:
+        raise OAuthError("invalid_request", "token: is required")
+    if is_known and session_id is None:
+        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
+    return JsonResponse("{}")
+
+
+@any_origin
+@limited("redeem_client_code")
+@says(sign_in="oauth_client")
+def _redeem(body: dict[str, Any]) -> Response:
+    return _answer(exchange.redeem, body)
+
+
+@any_origin
+@counted("refresh")
+@audited("refresh_refused")
+def _refresh(body: dict[str, Any]) -> Response:
+    return _answer(exchange.refresh, body)
+
+
+@any_origin
+@limited("issue_to_client")
+def _issue_to_client(body: dict[str, Any]) -> Response:
+    return _answer(exchange.issue_to_client, body)
+
+
+@any_origin
+@limited("poll_device_code")
+@audited("application_refused", sign_in="oauth_client")
+def _poll(body: dict[str, Any]) -> Response:
+    return _answer(device_codes.redeem, body)
+
+
+def _answer(
+    exchanged: Callable[[dict[str, Any], Credentials], dict[str, Any]], body: dict[str, Any]
+) -> Response:
+    response = JsonResponse(json.dumps(exchanged(body, read_credentials(body))))
+    response.headers["Pragma"] = "no-cache"
+    return response
+
+
+GRANTS: Mapping[str, Callable[[dict[str, Any]], ResponseReturnValue]] = {
+    "authorization_code": _redeem,
+    "refresh_token": _refresh,
+    "client_credentials": _issue_to_client,
+    DEVICE_CODE: _poll,
+}

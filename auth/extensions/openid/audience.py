@@ -1,0 +1,42 @@
+"""The audience of a client's access token: the API that it is for, and never a client, ours or another.
+
+Some libraries accept any token as an ID token whose `aud` is their client's id.
+"""
+
+from auth.core.net.redirects import parse_pattern
+from auth.core.tokens import client_ids
+from auth.extensions.openid import uris
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.web.context import latchkey
+from sql import queries
+
+
+def of_userinfo() -> str:
+    """Return the audience of a token that is for no other resource (RFC 9068, section 3)."""
+    return f"{latchkey.settings.jwt_issuer}/oauth/userinfo"
+
+
+def check(resource: str) -> None:
+    """Check a resource indicator (RFC 8707, section 2). Raises `uris.InvalidUri`.
+
+    A client's id is a UUID, which is not a URI, or the URL of its document.
+    """
+    settings = latchkey.settings
+    hosts = settings.oauth_client_documents
+    id = client_ids.known(resource, hosts) if hosts and client_ids.is_url(resource) else None
+    if id and queries.select_client(latchkey.db, id=id):
+        raise uris.InvalidUri("it must not be a client's id")
+    is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))
+    if is_of_service or resource in (settings.jwt_issuer, of_userinfo(), settings.jwt_audience):
+        raise uris.InvalidUri("it must not be this service, its issuer or AUTH_JWT_AUDIENCE")
+
+
+def of_token(resource: str | None) -> str:
+    """Return the claim `aud` of an access token. Raises `OAuthError`, also for what has become invalid."""
+    if resource is None:
+        return of_userinfo()
+    try:
+        check(resource)
+    except uris.InvalidUri as error:
+        raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
+    return resource

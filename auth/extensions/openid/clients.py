@@ -1,0 +1,302 @@
+"""OAuth clients: the applications that sign users in here, with the metadata of RFC 7591 and our own."""
+
+import uuid
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, TypeVar
+
+from marshmallow import Schema
+
+from auth.core import promises
+from auth.core.tokens import one_time
+from auth.extensions.openid import audience, uris
+from auth.extensions.openid.client_object import as_object
+from auth.web import audit, fields, targets
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from auth.web.input import check
+from auth.web.paging import bounds
+from auth.web.schemas import AdminInput
+from sql import Transaction, queries
+
+T = TypeVar("T")
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE)
+PUBLIC = "none"
+AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
+ALGORITHMS = ("RS256", "ES256")
+MOST_URIS = 10
+_BATCH = 500  # users whose rows one statement locks
+_OF_USERS = ("authorization_code", "refresh_token")
+# What no longer admits some users, or all for a resource, ends what they have.
+_ADMITTING = ("allowed_roles", "is_blocked", "resources")
+# What a dynamic client may choose.
+_DYNAMIC = {
+    "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
+    "post_logout_redirect_uris", "grant_types", "client_type", "token_endpoint_auth_method",
+    "id_token_signed_response_alg",
+}  # fmt: skip
+
+
+class ClientChange(AdminInput):
+    """Load it with `partial=True`: without it, absent members get the values of a new client."""
+
+    name = fields.ClientName(data_key="client_name", load_default="")
+    uri = fields.Text(data_key="client_uri", load_default="")
+    logo_uri = fields.Text(load_default="")
+    policy_uri = fields.Text(load_default="")
+    tos_uri = fields.Text(load_default="")
+    redirect_uris = fields.Texts(load_default=list)
+    post_logout_redirect_uris = fields.Texts(load_default=list)
+    grant_types = fields.Choices(*GRANT_TYPES, load_default=lambda: list(_OF_USERS))
+    token_endpoint_auth_method = fields.Choice(*AUTH_METHODS)
+    scopes = fields.Scopes(load_default=list)
+    resources = fields.Texts(load_default=list)
+    allowed_roles = fields.ShortTexts(load_default=list)
+    require_pkce = fields.Flag(load_default=True)
+    skip_consent = fields.Flag(load_default=False)
+    introspects_sessions = fields.Flag(load_default=False)
+    is_blocked = fields.Flag(load_default=False)
+    token_lifetime = fields.TokenLifetime(load_default=None)
+    id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
+    backchannel_logout_uri = fields.Text(load_default="")
+
+
+class NewClient(ClientChange):
+    client_type = fields.Choice("public", "confidential")
+    # Sent by clients of other servers, and ignored.
+    response_types = fields.Texts()
+    scope = fields.Text()
+
+
+def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
+    """Create a client, and return its object, with its secret if it has one. Raises `ApiError`.
+
+    One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
+    """
+    values = load_registration(body) if is_dynamic else _load(NewClient(), body)
+    is_named = "token_endpoint_auth_method" in values
+    values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
+    values["accepts_either_method"] = not is_named and values["token_endpoint_auth_method"] != PUBLIC
+    secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
+    id = str(uuid.uuid4())
+    secret_hash = secret and one_time.hash_token(secret)
+    client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
+    check_members(client)
+    latchkey.openid_keys.make_first()
+    # No administrator acts in a dynamic registration.
+    act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
+    with act as tx:
+        audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
+        made = _write(tx, client, secret)
+        if is_dynamic:
+            queries.delete_surplus_clients(tx)
+        return made
+
+
+def get(client_id: str) -> dict[str, Any]:
+    """Return a client's object. Raises `ApiError`."""
+    return as_object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
+
+
+def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
+    """Return the objects of one page of the clients, newest first, and the number of all clients.
+
+    `query` has `page` and `per_page`, from 1.
+    """
+    rows = queries.list_clients(latchkey.db, **bounds(query))
+    return [as_object(row) for row in rows], queries.count_clients(latchkey.db).total
+
+
+def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
+    values = _load(ClientChange(partial=True), body)
+    if not values:
+        raise _refusal("No fields provided for update")
+    while (changed := _change(client_id, values)) is None:
+        _end_lost_access(client_id)
+    if {*_ADMITTING} & values.keys():
+        _end_lost_access(client_id)
+    return changed
+
+
+def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
+    """Change a client, or return None if sessions that an earlier change has to end would come back."""
+    with targets.act() as tx:
+        before = _lock(tx, client_id)
+        client = before._asdict() | values
+        client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
+        admits_others = any(client[name] != getattr(before, name) for name in _ADMITTING)
+        if admits_others and queries.has_lost_access(tx, client_id=before.id).is_so:
+            return None
+        if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
+            problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
+            raise _refusal(problem, "token_endpoint_auth_method")
+        check_members(client)
+        kept_uris = [] if client["is_blocked"] else client["redirect_uris"]
+        if kept_uris != before.redirect_uris:
+            queries.delete_requests_to_other_uris(tx, client_id=before.id, redirect_uris=kept_uris)
+        details = {"client_id": before.id, "client": client["name"]}
+        audit.record(tx, None, None, ["client_changed"], [], **details)
+        return _write(tx, client)
+
+
+def _end_lost_access(client_id: str) -> None:
+    """End the sessions of users whom a client no longer admits, and which it already refuses."""
+    place: dict[str, Any] = {"after": "-infinity", "after_id": client_id}
+    while row := queries.end_lost_access(latchkey.db, client_id=client_id, size=_BATCH, **place):
+        place = row._asdict()
+
+
+def delete(client_id: str) -> None:
+    """Delete a client with its grants, requests and sessions. Raises `ApiError`."""
+    with targets.act() as tx:
+        id = _known(client_id)
+        queries.lock_users_of_client(tx, client_id=id)
+        deleted = _found(queries.delete_client(tx, id=id))
+        audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
+
+
+def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
+    """Replace a client's secret, and return its object with the new one. Raises `ApiError`.
+
+    With `overlap` the old one is accepted for a day more, otherwise no longer.
+    """
+    with targets.act() as tx:
+        before = _lock(tx, client_id)
+        if before.secret_hash is None:
+            raise _refusal("Cannot regenerate secret for public client")
+        secret = one_time.new_token()
+        kept = {"overlap": promises.SECRET_OVERLAP if overlap else None}
+        queries.replace_client_secret(tx, id=before.id, secret_hash=one_time.hash_token(secret), **kept)
+        details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
+        audit.record(tx, None, None, ["client_secret_replaced"], [], **details)
+        return as_object(queries.select_client(tx, id=before.id), secret)
+
+
+def end_previous_secret(client_id: str) -> None:
+    """End the secret from before the last replacement, if it is still accepted. Raises `ApiError`."""
+    with targets.act() as tx:
+        client = _lock(tx, client_id)
+        if queries.end_previous_client_secret(tx, id=client.id):
+            details = {"client_id": client.id, "client": client.name}
+            audit.record(tx, None, None, ["client_secret_ended"], [], **details)
+
+
+def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = check(schema, body)
+    except ApiError as error:
+        # The clients of the dialect show `msg` alone.
+        raise _refusal(error.details or error.msg) from None
+    # Here, because it resolves a name, which may take a while.
+    if uri := values.get("backchannel_logout_uri"):
+        _check_uri("backchannel_logout_uri", uri, uris.check_backchannel)
+    return values
+
+
+def load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
+    """RFC 7591, section 2: unknown members are ignored, and metadata may be replaced."""
+    chosen = {name: value for name, value in body.items() if name in _DYNAMIC}
+    if isinstance(grant_types := chosen.get("grant_types"), list):
+        chosen["grant_types"] = [name for name in grant_types if name in _OF_USERS]
+        if not chosen["grant_types"] and "client_credentials" in grant_types:
+            raise _refusal("grant_types: authorization_code is missing, which a registration needs")
+    return _load(NewClient(), chosen)
+
+
+def _refusal(problem: str, field: str = "", rule: str = "", *, uri: str = "", why: str = "") -> ApiError:
+    shown = {"field": field, "rule": rule or field, "uri": uri, "why": why, "most": str(MOST_URIS)}
+    error = ApiError("client.validation_failed", problem=problem)
+    error.values |= shown
+    return error
+
+
+def _known(client_id: str) -> str:
+    if not is_uuid(client_id):
+        raise _refusal("client_id: must be a UUID")
+    return client_id.lower()
+
+
+def _found(row: T | None) -> T:
+    return found(row, "oauth_client_not_found")
+
+
+def _lock(tx: Transaction, client_id: str) -> "queries.SelectClient":
+    _found(queries.lock_client(tx, id=_known(client_id)))
+    return _found(queries.select_client(tx, id=_known(client_id)))
+
+
+def _write(tx: Transaction, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
+    queries.write_client(tx, **client)
+    return as_object(queries.select_client(tx, id=client["id"]), secret)
+
+
+def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
+    default = PUBLIC if client_type == "public" else "client_secret_basic"
+    method: str = values.get("token_endpoint_auth_method", default)
+    if client_type and (method == PUBLIC) != (client_type == "public"):
+        raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
+    return method
+
+
+def check_members(client: Mapping[str, Any]) -> None:
+    """Check that the members of a client fit together. Raises `ApiError`."""
+    _check_uris(client)
+    is_public = client["token_endpoint_auth_method"] == PUBLIC
+    is_limited = is_public or client["is_dynamic"]
+    is_native = any(map(uris.is_native, client["redirect_uris"]))
+    problems = {
+        "grant_types: client_credentials is for confidential clients that an administrator created": (
+            is_limited and "client_credentials" in client["grant_types"]
+        ),
+        "require_pkce: must be true for public and for dynamic clients": (
+            is_limited and not client["require_pkce"]
+        ),
+        "introspects_sessions: must be false for public and for dynamic clients": (
+            is_limited and client["introspects_sessions"]
+        ),
+        "skip_consent: must be false for dynamic clients, and with loopback or custom-scheme redirect_uris": (
+            client["skip_consent"] and (client["is_dynamic"] or is_native)
+        ),
+        "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
+            client["id_token_signed_response_alg"] not in latchkey.client_tokens.id_token_algorithms()
+        ),
+    }
+    if client["is_dynamic"] and DEVICE_CODE in client["grant_types"]:
+        problem = f"grant_types: {DEVICE_CODE} is for clients that an administrator created"
+        raise _refusal(problem, "grant_types", "device_grant")
+    for problem, is_there in problems.items():
+        if is_there:
+            raise _refusal(problem, problem.partition(":")[0])
+
+
+def _check_uris(client: Mapping[str, Any]) -> None:
+    grants = {*client["grant_types"]}
+    has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
+    if has_browser and not client["redirect_uris"]:
+        raise _refusal("redirect_uris is required", "redirect_uris")
+    check_redirect = partial(uris.check_redirect, is_dynamic=client["is_dynamic"])
+    for name, check_uri in (
+        ("redirect_uris", check_redirect),
+        ("post_logout_redirect_uris", check_redirect),
+        ("resources", audience.check),
+    ):
+        if len(client[name]) > MOST_URIS:
+            problem = f"{name} cannot exceed {MOST_URIS} items"
+            raise _refusal(problem, name, "too_many_uris")
+        for uri in client[name]:
+            _check_uri(name, uri, check_uri)
+    for name in ("client_uri", "logo_uri", "policy_uri", "tos_uri"):
+        if uri := client["uri" if name == "client_uri" else name]:
+            _check_uri(name, uri, uris.check_web)
+
+
+def _check_uri(name: str, uri: str, check_uri: Any) -> None:
+    try:
+        check_uri(uri)
+    except uris.InvalidUri as error:
+        problem = f"invalid {name.removesuffix('s')} '{uri}': {error}"
+        raise _refusal(problem, name, "uri", uri=uri, why=str(error)) from None

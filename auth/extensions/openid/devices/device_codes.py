@@ -1,0 +1,98 @@
+"""The two codes of a device: it asks for tokens with one, while its user types the other on our page."""
+
+from typing import Any
+
+from auth.core import promises
+from auth.core.text import names
+from auth.core.tokens import one_time
+from auth.extensions.openid.authentication import Credentials, authenticate
+from auth.extensions.openid.authorization_requests import log_refusal, resource_asked, scopes_asked, update_of
+from auth.extensions.openid.clients import DEVICE_CODE
+from auth.extensions.openid.devices import user_codes
+from auth.extensions.openid.exchange import member, require, spend
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows.messages.outgoing import own_url
+from auth.web import audit, g
+from auth.web.context import latchkey
+from sql import queries
+
+_UNKNOWN = "Invalid device code"
+# By the states of `poll_device_request`. A device goes on after the first two (RFC 8628, section 3.5).
+_ANSWERS = {
+    "authorization_pending": "The user has not decided yet",
+    "slow_down": f"Wait {promises.DEVICE_INTERVAL} seconds longer from now on",
+    "access_denied": "The user denied the request",
+    "expired_token": "The code expired before the user allowed it",
+}
+# What the audit log calls them.
+_REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
+
+
+def begin(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Make the codes of a device (RFC 8628, section 3.2). Raises `OAuthError`."""
+    client = authenticate(credentials)
+    try:
+        _check_client(client)
+        scopes, resource = scopes_asked(client, body), resource_asked(client, body.get("resource"))
+    except OAuthError as error:
+        log_refusal(client.id, error.description, error.remedy)
+        raise
+    device_code, user_code = one_time.new_token(), user_codes.make()
+    queries.insert_device_request(
+        latchkey.db,
+        client_id=client.id,
+        code_hash=one_time.hash_token(device_code),
+        user_code_mac=user_codes.macs(user_code)[0],
+        ip=g.client["ip"],
+        user_agent=g.client["user_agent"],
+        poll_interval=promises.DEVICE_INTERVAL,
+        code_lifetime=promises.DEVICE_CODE_LIFETIME,
+        scopes=scopes,
+        resource=resource,
+    )
+    shown = user_codes.shown(user_code)
+    return {
+        "device_code": device_code,
+        "user_code": shown,
+        "verification_uri": own_url("device", {}),
+        "verification_uri_complete": own_url("device", {"user_code": shown}),
+        "expires_in": promises.DEVICE_CODE_LIFETIME,
+        "interval": promises.DEVICE_INTERVAL,
+    }
+
+
+def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Open a session for a device once its user has agreed. A second use of its code ends that session.
+
+    The history of a user who has entered the code says why the device is turned away.
+    """
+    client = authenticate(credentials)
+    require(client, DEVICE_CODE)
+    device_code = member(body, "device_code")
+    polled = queries.poll_device_request(
+        latchkey.db,
+        code_hash=one_time.hash_token(device_code),
+        client_id=client.id,
+        slowing=promises.DEVICE_INTERVAL,
+    )
+    if polled is None:
+        raise OAuthError("invalid_grant", _UNKNOWN)
+    try:
+        if polled.state != "approved":
+            raise OAuthError(polled.state, _ANSWERS[polled.state])
+        return spend(device_code, client, body, is_of_device=True)
+    except OAuthError as error:
+        if polled.user_id:
+            named = names.in_one_line(client.name) or client.id
+            error.reason = _REASONS.get(error.error)
+            audit.note(user_id=polled.user_id, client=named, problem=error.description)
+        raise
+
+
+def _check_client(client: Any) -> None:
+    if DEVICE_CODE not in client.grant_types:
+        remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
+        description = f"the client is not registered for {DEVICE_CODE}"
+        raise OAuthError("unauthorized_client", description, remedy=remedy)
+    if not latchkey.settings.pages:
+        raise OAuthError("server_error", "the service has no page for the code: see AUTH_PAGES")

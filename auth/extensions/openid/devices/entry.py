@@ -1,0 +1,168 @@
+"""The page where a user types the code of a device, and then decides about its application.
+
+A stranger may send somebody the code of the stranger's own device. So the user signs in first, has given a
+proof of the last 15 minutes, and is always asked, whatever was allowed before.
+"""
+
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from auth.core import promises
+from auth.core.net import networks
+from auth.core.settings.constants import failures_of
+from auth.core.text import names, user_agents
+from auth.extensions.openid.devices import user_codes
+from auth.extensions.openid.pages.consent import account_name, lasts
+from auth.flows.account import grants
+from auth.flows.sessions import browser_sessions
+from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
+from auth.web import Level, audit, form_schemas, forms, g, guard, limits
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.html.page import ago, chosen_language, page, redirect_to_own
+from auth.web.html.problems import Problem, form_at
+from auth.web.input import known_id, read_form
+from sql import Database, Transaction, queries
+
+blueprint = Blueprint("devices", __name__)
+
+# Of the pages, to which a sign-in leads back.
+PATHS = r"device(?:\?user_code=[A-Za-z0-9-]{1,32})?|device/consent\?request=[0-9a-f-]{36}"
+_ACT = add("device")
+_EXAMPLE = "WDJB-MJHT"
+_DONE = ("device_approved", "device_denied")
+
+
+class _Asked(NamedTuple):
+    """A request, a row of `lock_device_request`, and its client's row."""
+
+    request: "queries.LockDeviceRequest"
+    client: "queries.LockClientOfDevice"
+
+
+def _caller() -> str:
+    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
+
+
+@form_at(blueprint, "/device", "enter_user_code", key=_caller, refusal="verification_refused")
+def enter_code(problem: Problem | None = None) -> Response:
+    """Ask for the code, and bind the device's request to this browser's session."""
+    if request.method == "HEAD":
+        return Response()
+    typed = request.values.get("user_code", "")
+    code = user_codes.canonical(typed)
+    shown = user_codes.shown(code) if user_codes.macs(code) else ""
+    here = f"device?{urlencode({'user_code': shown})}" if shown else "device"
+    if to_step := _step_before(here):
+        return to_step
+    if request.method == "POST" and not problem:
+        return redirect_to_own(f"device/consent?{urlencode({'request': _enter()})}")
+    if (done := forms.signed("done")) in _DONE:
+        return page("device_decided.html", here="/device", done=done)
+    return page(
+        "device.html", here=f"/{here}", problem=problem, typed=typed if problem else shown, example=_EXAMPLE
+    )
+
+
+@form_at(blueprint, "/device/consent", "decide_device", key=_caller, refusal="application_refused")
+def decide(problem: Problem | None = None) -> Response:
+    """Show what the device asks for, and from where, and take the user's decision."""
+    if request.method == "HEAD":
+        return Response()
+    id = known_id(request.values.get("request", ""), "oauth_authorization_not_found")
+    here = f"device/consent?{urlencode({'request': id})}"
+    if to_step := _step_before(here):
+        return to_step
+    if request.method == "POST" and not problem:
+        return _decided(id, read_form(form_schemas.DeviceForm())["action"])
+    asked = _find(latchkey.db, id)
+    if not asked.request.may_use:
+        g.refused_because = "oauth_consent_not_found"
+        audit.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
+    return page(
+        "device_consent.html",
+        status=200 if asked.request.may_use else 403,
+        here=f"/{here}",
+        problem=problem,
+        is_refused=not asked.request.may_use,
+        decides="device/consent",
+        fields={"request": id},
+        account=account_name(browser_sessions.resume()),
+        **_shown(asked),
+    )
+
+
+def _step_before(here: str) -> Response | None:
+    """Return the way to what comes first: the sign-in, the second step or the proof."""
+    known, way_back = browser_sessions.resume(Level.AAL2), urlencode({"next": here})
+    if known is None:
+        return redirect_to_own(f"sign-in?{way_back}")
+    if known.lacks_level:
+        return redirect_to_own(f"second-step?{way_back}")
+    if proof_needed(_ACT, level=Level.AAL2):
+        return redirect_to_own(f"account/confirm?{way_back}")
+    return None
+
+
+def _enter() -> str:
+    """Return the id of the request that waits for the code. A wrong one counts, and raises `ApiError`."""
+    typed = read_form(form_schemas.UserCodeForm())["user_code"]
+    macs = user_codes.macs(user_codes.canonical(typed))
+    if not macs:
+        raise ApiError("device.otp_expired")
+    most = promises.WRONG_CODES_A_DAY["device"]
+    entered = queries.enter_user_code(
+        latchkey.db,
+        macs=macs,
+        user_id=g.user_id,
+        session_id=g.caller.session_id,
+        network=g.client["network"],
+        failures=failures_of("device"),
+    )
+    audit.note(user_id=g.user_id, tries=entered.tries, of=most)
+    if entered.refused_for is not None:
+        limits.add_headers(limits.Window(most, 0, entered.refused_for))
+        raise limits.refusal("over_request_rate_limit", entered.refused_for)
+    return found(entered.request_id, "device.otp_expired")
+
+
+def _find(db: Database | Transaction, id: str) -> _Asked:
+    """Return the request whose code was entered in this session. Raises `ApiError`."""
+    client = queries.lock_client_of_device(db, id=id)
+    own = {"user_id": g.user_id, "session_id": g.caller.session_id}
+    asked = client and queries.lock_device_request(db, id=id, **own)
+    if client is None or asked is None:
+        raise ApiError("oauth_authorization_not_found")
+    return _Asked(asked, client)
+
+
+def _decided(id: str, action: str) -> Response:
+    with latchkey.db.transaction() as tx:
+        user = lock_caller(tx, _ACT, caller=guard.caller(Level.AAL2))
+        asked = _find(tx, id)
+        is_allowed = action == "approve" and asked.request.may_use
+        if is_allowed:
+            grants.add(tx, user, asked.client, asked.request)
+        queries.decide_device_request(tx, id=id, decision="approved" if is_allowed else "denied")
+    return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
+
+
+def _name(asked: _Asked) -> str:
+    return names.in_one_line(asked.client.name) or asked.client.id
+
+
+def _shown(asked: _Asked) -> dict[str, Any]:
+    row, client = asked
+    return {
+        "application": _name(asked),
+        "scopes": row.scopes,
+        "resource": row.resource,
+        "asked": ago(row.asked_at),
+        "ip": row.ip,
+        "browser": user_agents.device(row.user_agent, chosen_language()),
+        "is_same_network": row.ip is not None and networks.locate(row.ip)[1] == g.client["network"],
+        "client_logo": client.logo_uri if client.logo_uri.startswith("https://") else None,
+        **lasts(client),
+    }

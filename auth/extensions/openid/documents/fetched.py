@@ -1,0 +1,135 @@
+"""Clients whose id is the URL of a document with their metadata (Client ID Metadata Documents, draft 02).
+
+A document is fetched once a day, by a user who has signed in, and only at /oauth/authorize.
+"""
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Response, request
+from urllib3.exceptions import HTTPError
+
+from auth.core import promises
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.networks import reach
+from auth.core.net.sockets import STRANGERS, Deadline, why
+from auth.core.tokens import client_ids
+from auth.extensions.openid import clients
+from auth.extensions.openid.authorization_requests import refuse
+from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.token_response import redirect
+from auth.web import Level, audit, json_bodies
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from sql import queries
+
+_SECONDS = 3
+_MOST_BYTES = 16 * 1024
+_MEMBERS = ("client_name", "redirect_uris", "grant_types")
+_JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
+_FAILURES = (HTTPError, OSError, ValueError)
+
+
+class _Unusable(Exception):
+    """The message says what is wrong with a document."""
+
+
+def make_current(url: str) -> Response | None:
+    """Fetch a client's document unless it is current, or lead to the sign-in first. Raises `ApiError`."""
+    id = client_ids.known(url, latchkey.settings.oauth_client_documents)
+    if id is None:
+        refuse(url, "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS")
+    client = queries.select_client(latchkey.db, id=id)
+    if client and (client.is_current or client.is_blocked):
+        return None
+    if browser_sessions.resume(Level.SESSION) is None:
+        if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
+            refuse(url, "its document is fetched for users who have signed in on our pages")
+        return redirect(own_url("sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
+    _count_fetch()
+    try:
+        values = _read(url, _fetch(url))
+    except _Unusable as error:
+        refuse(url, f"its document: {error}")
+    _keep(url, id, values)
+    return None
+
+
+def _query() -> str:
+    return urlencode([*request.args.items(multi=True)])
+
+
+@limited("fetch_client_document")
+def _count_fetch() -> None:
+    """Count a fetch. Raises `RateLimitExceeded`."""
+
+
+def _fetch(url: str) -> bytes:
+    """Return a document from a public address. Raises `_Unusable`."""
+    headers = {"User-Agent": "latchkey", "Accept": "application/json", "Accept-Encoding": "identity"}
+    with (
+        Deadline(_SECONDS, lambda address: reach(address) == "public", STRANGERS) as deadline,
+        BoundedSession() as http,
+    ):
+        try:
+            body = b""
+            with http.get(url, headers=headers, stream=True) as response:
+                content_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
+                if response.status_code != 200 or not _JSON.fullmatch(content_type):
+                    raise _Unusable(f"{response.status_code} {content_type} instead of 200 application/json")
+                while len(body) <= _MOST_BYTES and (chunk := response.raw.read(_MOST_BYTES + 1 - len(body))):
+                    body += chunk
+            if deadline.has_passed:
+                raise TimeoutError
+        except _FAILURES as error:
+            reason = f"not read within {_SECONDS} s" if deadline.has_passed else why(error)
+            raise _Unusable(reason) from error
+    if len(body) > _MOST_BYTES:
+        raise _Unusable("it has more than 16 KiB")
+    return body
+
+
+def _read(url: str, body: bytes) -> dict[str, Any]:
+    """Return the columns of a document's client. Raises `_Unusable`."""
+    try:
+        document = json_bodies.decode(body)
+    except json_bodies.InvalidJson as error:
+        raise _Unusable(str(error)) from None
+    if document.get("client_id") != url:
+        raise _Unusable("its client_id is not its URL")
+    method = document.get("token_endpoint_auth_method", clients.PUBLIC)
+    methods = document.get("token_endpoint_auth_methods_supported", [])
+    if method != clients.PUBLIC and not (isinstance(methods, list) and clients.PUBLIC in methods):
+        raise _Unusable(
+            f"it needs a token_endpoint_auth_method that is not supported; only {clients.PUBLIC} is"
+        )
+    if not document.get("client_name"):
+        raise _Unusable("it has no client_name")
+    chosen = {name: document[name] for name in _MEMBERS if name in document}
+    try:
+        values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
+        values |= {"is_dynamic": True, "secret_hash": None, "accepts_either_method": False}
+        clients.check_members(values)
+        return values
+    except ApiError as error:
+        raise _Unusable(error.details or error.msg) from None
+
+
+def _keep(url: str, id: str, values: dict[str, Any]) -> None:
+    with latchkey.db.transaction() as tx:
+        queries.lock_client(tx, id=id)
+        before = queries.select_client(tx, id=id)
+        known = before._asdict() if before else {}
+        chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
+        if any(known.get(name) != value for name, value in chosen.items()):
+            queries.write_client(tx, **values | known | chosen | {"id": id})
+            # A consent to what has been shown must not count for what is new.
+            queries.delete_requests_to_other_uris(tx, client_id=id, redirect_uris=[])
+            act = "client_changed" if before else "client_created"
+            audit.record(tx, None, None, [act], [], client_id=id, client=values["name"], url=url)
+        queries.keep_client_document(tx, id=id, metadata_url=url, lifetime=promises.DAY)
+        if before is None:
+            queries.delete_surplus_clients(tx)

@@ -1,0 +1,212 @@
+"""Tokens for clients: by an authorization code, a refresh token, or the client's own credentials."""
+
+import hmac
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+from auth.core.tokens import one_time
+from auth.core.tokens.client_tokens import sid_of
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.extensions.openid import audience, claims
+from auth.extensions.openid.authentication import Credentials, authenticate, check
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.web import audit, g, limits
+from auth.web.context import latchkey
+from sql import Transaction, queries
+
+log = structlog.get_logger()
+UNKNOWN_CODE = "Invalid authorization code"
+_UNKNOWN = "Invalid Refresh Token"
+
+
+def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
+    client = authenticate(credentials)
+    require(client, "authorization_code")
+    return spend(member(body, "code"), client, body)
+
+
+def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False) -> dict[str, Any]:
+    """Open a session for a code of the client, or of the device where it runs, and return its tokens."""
+    # Load the keys first: if the database fails, the code is still good.
+    latchkey.openid_keys.make_first()
+    with latchkey.db.transaction() as tx:
+        row, nonce = open_session(tx, code, client, body, is_of_device=is_of_device)
+    if row is None:
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+    return _session_tokens(row, row.scopes, nonce)
+
+
+def open_session(
+    tx: Transaction, code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False
+) -> "tuple[queries.OpenClientSession | None, str | None]":
+    """Open a session of a client by a code, and return its row with the request's nonce.
+
+    Returns no row for a second use, which has ended what the first opened: that must be committed. Raises
+    `OAuthError`.
+    """
+    code_hash = one_time.hash_token(code)
+    owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
+    found = {"client_id": client.id, "is_of_device": is_of_device}
+    request = queries.select_oauth_code(tx, code_hash=code_hash, **found)
+    if owner is None or request is None:
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+    _check_resource(request, body)
+    if not is_of_device:
+        _check_browser(request, client, body)
+    if request.opened_session_id is None:
+        _check_user(request)
+        opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
+        row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
+        return row, request.nonce
+    own, reason = request.opened_session_id, "authorization_code_reused"
+    queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason, voids=False)
+    details = {"session_id": request.opened_session_id, "client_id": client.id}
+    audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
+    return None, None
+
+
+def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Rotate the refresh token of the client's own session."""
+    try:
+        sent = latchkey.client_refresh_tokens.read(member(body, "refresh_token"))
+    except InvalidRefreshToken:
+        authenticate(credentials)
+        raise OAuthError("invalid_grant", _UNKNOWN) from None
+    narrowed = _scopes(body)
+    known = {**sent._asdict(), "scopes": narrowed, **credentials.parameters}
+    # As for a code: load the keys while the refresh token is still good.
+    latchkey.openid_keys.make_first()
+    row = queries.refresh_client_session(latchkey.db, **known)
+    if row is None:
+        _refuse_refresh(credentials, sent, queries.select_client_refresh_refusal(latchkey.db, **known))
+    settings = latchkey.settings
+    if settings.rate_limits_enabled:
+        amount = settings.rate_limit_refresh.amount
+        limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+    return _session_tokens(row, row.scopes if narrowed is None else narrowed)
+
+
+def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Issue an access token to the client itself (RFC 6749, section 4.4)."""
+    client = authenticate(credentials)
+    require(client, "client_credentials")
+    asked = _scopes(body)
+    scopes = client.scopes if asked is None else asked
+    if not set(scopes) <= set(client.scopes):
+        raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
+    resource = body.get("resource")
+    if resource not in (None, *client.resources):
+        raise OAuthError("invalid_target", "resource: must be among the resources of the client")
+    return _tokens({"sub": client.id}, client.id, resource, scopes, client)
+
+
+def session_of(token: str) -> tuple[bool, str | None]:
+    """Return whether a token is one of a client, and the session that it is of."""
+    with suppress(InvalidRefreshToken):
+        return True, latchkey.client_refresh_tokens.read(token).session_id
+    with suppress(InvalidAccessToken):
+        return True, latchkey.client_tokens.verify(token).session_id
+    return False, None
+
+
+def _session_tokens(row: Any, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
+    """Return the tokens of a client's session, a row of `open_client_session` or `refresh_client_session`."""
+    own = {"sub": row.user_id, "session_id": row.session_id, **claims.of_authentication(row)}
+    answer = _tokens(own, row.client_id, row.resource, scopes, row)
+    if row.refreshes_tokens:
+        answer["refresh_token"] = latchkey.client_refresh_tokens.make(row.session_id, row.counter)
+    if "openid" in scopes:
+        answer["id_token"] = _id_token(row, scopes, nonce, answer["access_token"])
+    return answer
+
+
+def _tokens(
+    own: dict[str, Any], client_id: str, resource: str | None, scopes: Collection[str], row: Any
+) -> dict[str, Any]:
+    lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
+    named = own | {"aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
+    access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
+    return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
+
+
+def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token: str) -> str:
+    named = {**claims.of_user(row, scopes), **claims.of_authentication(row), "aud": row.client_id}
+    named |= {"sid": sid_of(row.session_id), "at_hash": claims.hash_of(access_token)}
+    named |= {"nonce": nonce} if nonce is not None else {}
+    own = {"algorithm": row.id_token_signed_response_alg, "lifetime": row.token_lifetime}
+    return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, **own)
+
+
+def _check_resource(request: Any, body: dict[str, Any]) -> None:
+    if body.get("resource") not in (None, request.resource):
+        raise OAuthError("invalid_target", "resource: must be that of the authorization request")
+    audience.of_token(request.resource)
+
+
+def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
+    """Refuse what the authorization request of a browser does not allow."""
+    redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
+    if redirect_uri is None and not (client.require_pkce and challenge):
+        raise OAuthError("invalid_request", "redirect_uri: is required")
+    if redirect_uri not in (None, request.redirect_uri):
+        raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
+    verifier = body.get("code_verifier")
+    if challenge is None:
+        # Otherwise a thief could inject a code that was requested without a challenge (RFC 9700, 4.8.2).
+        if client.require_pkce or verifier is not None:
+            raise OAuthError("invalid_grant", "the authorization request has no code_challenge")
+    elif verifier is None:
+        raise OAuthError("invalid_grant", "code_verifier: is required")
+    elif not hmac.compare_digest(create_s256_code_challenge(verifier).encode(), challenge.encode()):
+        raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
+
+
+def _check_user(request: Any) -> None:
+    if not request.is_current:
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+    if request.state == "user_banned":
+        raise OAuthError("access_denied", "This user is banned")
+    if not request.may_use:
+        raise OAuthError("access_denied", "This user may not sign in to the application")
+    if request.state != "live":
+        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+
+
+def require(client: Any, grant_type: str) -> None:
+    """Raises `OAuthError` unless the client may use the grant."""
+    if grant_type not in client.grant_types:
+        raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
+
+
+def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> NoReturn:
+    check(credentials, row)
+    require(row, "refresh_token")
+    if row.state == "refresh_token_already_used":
+        ended = {"session_id": sent.session_id, "client_id": credentials.client_id}
+        queries.end_reused_session(latchkey.db, **ended)
+        log.warning("refresh_token_reused", user_id=row.user_id, **ended, **g.client)
+        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
+    if row.state == "over_request_rate_limit":
+        audit.note(user_id=row.user_id, client_id=credentials.client_id)
+        limits.add_headers(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        raise limits.refusal(row.state, row.seconds_left)
+    if row.state == "invalid_scope":
+        raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
+    raise OAuthError("invalid_grant", _UNKNOWN)
+
+
+def _scopes(body: dict[str, Any]) -> list[str] | None:
+    return list(dict.fromkeys(filter(None, body["scope"].split(" ")))) if "scope" in body else None
+
+
+def member(body: dict[str, Any], name: str) -> str:
+    """Return a member of a body. Raises `OAuthError` without it."""
+    if name not in body:
+        raise OAuthError("invalid_request", f"{name}: is required")
+    return str(body[name])

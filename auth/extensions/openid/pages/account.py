@@ -1,0 +1,19 @@
+"""The applications that a user allows, on the account page."""
+
+from typing import Any
+
+from auth.flows.account import grants
+from auth.web.html.page import ago, application, text
+
+
+def shown_grants() -> list[dict[str, Any]] | None:
+    """Return the caller's applications as the account page shows them, or None if there are none."""
+    return [
+        {
+            "id": grant["client"]["id"],
+            "name": application(grant["client"]["name"]),
+            "scopes": [text("scopes", scope) for scope in grant["scopes"]],
+            "allowed": ago(grant["granted_at"]),
+        }
+        for grant in grants.own()
+    ] or None

@@ -1,0 +1,137 @@
+"""Asks users whether an application may sign them in (AUTH_OAUTH_CONSENT_URL replaces this page)."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from auth.core.text import names
+from auth.core.text.moments import wait
+from auth.extensions.openid import consent, uris
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.token_response import redirect
+from auth.flows.sign_in.destinations import Destination
+from auth.web import Level, form_schemas, g, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.page import chosen_language, page, redirect_to_own
+from auth.web.html.problems import Problem, form_at
+from auth.web.input import read_form
+
+blueprint = Blueprint("consent", __name__)
+
+
+def _caller() -> str:
+    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
+
+
+@form_at(blueprint, "/oauth/consent", "decide_authorization", key=_caller)
+def ask_for_consent(problem: Problem | None = None) -> Response:
+    """Show what is asked, unless that is allowed already, or lead to the sign-in or step that is missing."""
+    if request.method == "HEAD":
+        return Response()
+    if request.method == "POST" and not problem:
+        return _decide()
+    authorization_id = request.values.get("authorization_id", "")
+    known = browser_sessions.resume(Level.AAL2)
+    here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
+    way_back = urlencode({"next": here})
+    if known and known.lacks_level:
+        return redirect_to_own(f"second-step?{way_back}")
+    try:
+        asked = consent.find(latchkey.db, authorization_id)
+    except ApiError:
+        website = known and consent.website_of(authorization_id)
+        if known is None or website is None:
+            raise
+        return _signed_in(f"/{here}", known, website, problem)
+    if known is None:
+        return redirect_to_own(f"sign-in?{way_back}")
+    missing = consent.obstacle(asked)
+    if missing is None and problem is None:
+        url, missing = consent.approve_in_browser(authorization_id)
+        if url:
+            return redirect(url)
+    if missing == "login_required":
+        return redirect_to_own(f"account/confirm?{way_back}")
+    return page(
+        "consent.html",
+        status=403 if missing == "access_denied" else 200,
+        form_target=asked.request.redirect_uri,
+        here=f"/{here}",
+        to=Destination(next=here),
+        problem=problem,
+        decides="oauth/consent",
+        fields={"authorization_id": authorization_id},
+        is_refused=missing == "access_denied",
+        account=account_name(known),
+        **_shown(asked),
+    )
+
+
+def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: Problem | None) -> Response:
+    """Lead to the application in a browser that cannot continue the request: it is over, or another's."""
+    name, url = website
+    return page(
+        "signed_in.html",
+        here=here,
+        to=Destination(),
+        problem=problem,
+        account=account_name(known),
+        application_name=name,
+        application_url=url,
+    )
+
+
+def account_name(known: Any) -> str:
+    """Return what a page calls the user of the browser's session."""
+    return known.email or known.phone or known.name or "…"
+
+
+def _decide() -> Response:
+    """Send the browser back to the application, with a code or a refusal."""
+    sent = read_form(form_schemas.ConsentForm())
+    authorization_id = sent["authorization_id"]
+    known = browser_sessions.resume(Level.AAL2)
+    if sent["action"] == "deny":
+        with latchkey.db.transaction() as tx:
+            return redirect(consent.deny(tx, consent.find(tx, authorization_id)))
+    if known and not known.lacks_level:
+        url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
+        if url:
+            return redirect(url)
+    # The page leads to what is missing.
+    return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
+
+
+def _shown(asked: consent.Asked) -> dict[str, Any]:
+    row, client = asked
+    # A stranger's would show another's mark, and tell who opens the page.
+    shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
+    return {
+        "application": consent.shown_name(asked),
+        "host": uris.host(row.redirect_uri),
+        "is_native": uris.is_native(row.redirect_uri),
+        "is_dynamic": client.is_dynamic and not client.metadata_url,
+        "document": client.metadata_url,
+        "calls_itself": names.in_one_line(client.name),
+        "links": [
+            (name, uri, uris.host(uri))
+            for name, uri in (("policy_uri", client.policy_uri), ("tos_uri", client.tos_uri))
+            if uri
+        ],
+        "scopes": row.scopes,
+        "resource": row.resource,
+        **lasts(client),
+        "client_logo": client.logo_uri if shows_logo else None,
+    }
+
+
+def lasts(client: Any) -> dict[str, Any]:
+    """Return how long the client keeps its access: from its last use, if it `renews` that, or from now."""
+    settings = latchkey.settings
+    unused, longest = settings.refresh_token_lifetime, settings.session_timebox
+    seconds = client.token_lifetime or settings.access_token_lifetime
+    if stays := "refresh_token" in client.grant_types:
+        seconds = min(unused, longest or unused)
+    return {"renews": stays and seconds == unused, "lasts": wait(seconds, chosen_language())}

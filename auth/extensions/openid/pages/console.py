@@ -1,0 +1,219 @@
+"""The applications that sign users in here, and the grants of each.
+
+An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
+"""
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response
+from marshmallow import Schema
+
+from auth.core.text.moments import until
+from auth.extensions.openid import clients
+from auth.extensions.openid.pages import console_grants
+from auth.extensions.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.console_page import (
+    Filters,
+    application_name,
+    console_page,
+    page_of,
+    place_of,
+)
+from auth.web.html.page import redirect_to_own
+from auth.web.input import check, read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("applications", __name__)
+
+# The newest grants whose sessions are read for the last use of each application in the list.
+_SEARCHED = 100
+_TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
+_LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
+_FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
+_ClientForm = Input.of(
+    **{name: fields.Text(load_default="") for name in (*_TEXTS, "token_lifetime")},
+    **{name: fields.LongText(load_default="") for name in _LISTS},
+    **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
+    token_endpoint_auth_method=fields.Choice(*METHODS, required=True),
+)
+
+
+@blueprint.get("/console/applications")
+@administrator
+def show_applications() -> Response:
+    """Show the applications, newest first."""
+    rows = queries.search_clients(
+        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters()))
+    )
+    return console_page(
+        "applications.html",
+        amount=amount,
+        unused=console_grants.unused,
+        notice=told(_ACTS),
+        **page_of(rows, "created_at"),
+    )
+
+
+@blueprint.get("/console/applications/<client_id>")
+@administrator
+def show_application(client_id: str) -> Response:
+    """Show an application with its grants, newest first."""
+    subject, query = find(client_id), read_query(Filters())
+    rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
+    secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
+    if subject.row.previous_secret_expires_at:
+        secret_acts.append("end-old-secret")
+    return console_page(
+        "application.html",
+        client=subject.row,
+        unused=console_grants.unused,
+        methods=METHODS,
+        grant_types=GRANT_TYPES,
+        lifetime=latchkey.settings.access_token_lifetime,
+        acts=_ACTS,
+        possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
+        notice=told(_MAKING | _ACTS),
+        **page_of(rows, "granted_at"),
+    )
+
+
+def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
+    body = _body(form)
+    check(schema(), body)
+    return body
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a form as the body of the admin API's requests."""
+    body: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
+    body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
+    body |= {name: form[name].split() for name in _LISTS}
+    body |= {name: name in form for name in _FLAGS}
+    body["grant_types"] = [name for name in GRANT_TYPES if name in form]
+    body["token_lifetime"] = _seconds(form["token_lifetime"].strip())
+    return body
+
+
+def _seconds(text: str) -> int | str | None:
+    # The schema refuses what is not a number.
+    return int(text) if text.isascii() and text.isdigit() else text or None
+
+
+def _delete(id: str) -> Response:
+    clients.delete(id)
+    return redirect_to_own("console/applications", "delete")
+
+
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    client = clients.create(body)
+    if "client_secret" in client:
+        return _once(client)
+    return redirect_to_own(f"console/applications/{client['client_id']}", "new")
+
+
+def _once(client: dict[str, Any]) -> Response:
+    id, name = client["client_id"], application_name(client["client_name"])
+    facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
+    use, path = "Enter all three in the application.", f"console/applications/{id}"
+    if ends := client.get("previous_secret_expires_at"):
+        use += f" The old secret works {until(ends)}."
+    return console_page("secret.html", name=name, use=use, facts=facts, path=path)
+
+
+def _new_secret_effects(subject: Subject) -> list[str]:
+    effects = [
+        "Creates 1 secret, which you’ll see once.",
+        "The current secret stops working at once, unless you keep it:"
+        " the application fails until it has the new one.",
+    ]
+    if ends := subject.row.previous_secret_expires_at:
+        effects.append(f"The old secret, which works {until(ends)}, stops working in any case.")
+    return effects
+
+
+_act = partial(Act, needs_factor=True)
+_writing = partial(_act, form=_ClientForm, template="act_application.html")
+_MAKING = {
+    "new": _writing(
+        title="Add an application",
+        is_spared_here=True,
+        effects=lambda _subject: [
+            "Creates 1 application that can sign users in here.",
+            "If it has a secret, you’ll see it once, on the next page.",
+        ],
+        undo="You can delete it at any time.",
+        do=_make,
+        done="Application created. It has no secret.",
+        check=lambda _subject, form: _checked(clients.NewClient, form),
+    ),
+}
+_ACTS = {
+    "change": _writing(
+        title="Change application",
+        effects=lambda subject: [
+            f"Changes 1 application with {subject.row.grants}.",
+            "Users who lose their access are signed out of it.",
+        ],
+        undo="You can change it back.",
+        do=lambda subject, body: clients.update(subject.row.client_id, body),
+        done="Application changed.",
+        check=lambda _subject, form: _checked(clients.ClientChange, form),
+    ),
+    "new-secret": _act(
+        title="Create a new secret",
+        effects=_new_secret_effects,
+        undo="A secret that has ended can’t be restored.",
+        do=lambda subject, form: _once(
+            clients.replace_secret(subject.row.client_id, overlap="overlap" in form)
+        ),
+        done="Secret created.",
+        is_destructive=True,
+        form=Input.of(overlap=fields.Choice("yes")),
+        template="act_new_secret.html",
+    ),
+    "end-old-secret": _act(
+        title="End the old secret",
+        effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
+        undo="A secret that has ended can’t be restored.",
+        do=lambda subject, _form: clients.end_previous_secret(subject.row.client_id),
+        done="The old secret has ended.",
+        is_destructive=True,
+    ),
+    "block": _act(
+        title="Block",
+        effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
+        undo="You can unblock it. Sessions that have ended stay ended.",
+        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": True}),
+        done="Application blocked.",
+        is_destructive=True,
+    ),
+    "unblock": _act(
+        title="Unblock",
+        effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
+        undo="You can block it again.",
+        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": False}),
+        done="Application unblocked.",
+    ),
+    "delete": _act(
+        title="Delete",
+        effects=lambda subject: [
+            f"Deletes 1 application with {subject.row.grants}, and ends the sessions of each.",
+            "Users can no longer sign in to it with their account here.",
+        ],
+        undo="This can’t be undone. A new one has another ID and secret.",
+        do=lambda subject, _form: _delete(subject.row.client_id),
+        done="Application deleted.",
+        is_destructive=True,
+    ),
+}
+serve(blueprint, "/console/applications", _MAKING, making)
+serve(blueprint, "/console/applications/<client_id>", _ACTS, find)
+serve(
+    blueprint, "/console/users/<user_id>/applications/<client_id>", console_grants.ACTS, console_grants.find
+)

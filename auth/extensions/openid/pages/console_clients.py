@@ -1,0 +1,69 @@
+"""An application as the console's acts and forms show it."""
+
+from types import SimpleNamespace
+
+from auth.extensions.openid import clients
+from auth.web.context import latchkey
+from auth.web.html.admin.acts import Subject
+from auth.web.html.admin.console_page import application_name, counted
+from auth.web.input import known_id
+from sql import queries
+
+# Grants are counted up to here, and then shown as `1,000+`.
+COUNTED = 1000
+# The newest grants whose sessions are read for the last use of an application on its page.
+_SEARCHED = 1000
+GRANT_TYPES = {
+    "authorization_code": "Users sign in",
+    "refresh_token": "Stays signed in, with refresh tokens",
+    "client_credentials": "Acts on its own, without a user",
+    clients.DEVICE_CODE: "Users sign in on a device without a browser, by a code",
+}
+METHODS = {
+    "": "Confidential: on a server, sends its secret by HTTP Basic or in the form",
+    "client_secret_basic": "Confidential: on a server, sends its secret by HTTP Basic alone",
+    "client_secret_post": "Confidential: on a server, sends its secret in the form alone",
+    "none": "Public: in a browser, on a phone or a command line, without a secret",
+}
+# What the templates of forms need besides the client.
+_CHOICES = {
+    "methods": METHODS,
+    "titles": GRANT_TYPES,
+    "algorithms": {name: name for name in ("RS256", "ES256")},
+}
+
+
+def find(client_id: str) -> Subject:
+    """Return an application. Raises `ApiError`."""
+    client = clients.get(known_id(client_id, "oauth_client_not_found"))
+    bounds = {"counted": COUNTED, "searched": _SEARCHED}
+    use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
+    # The type of a client cannot change.
+    is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
+    methods = {name: title for name, title in METHODS.items() if (name == "none") == is_public}
+    known = (
+        {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+        | client
+        | _CHOICES
+    )
+    if has_either:
+        known["token_endpoint_auth_method"] = ""
+    else:
+        methods.pop("", None)
+    known |= {"methods": methods, "last_used_at": use.last_used_at}
+    row = SimpleNamespace(**known, grants=amount(use.grants))
+    return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
+
+
+def making() -> Subject:
+    """Return what makes an application."""
+    # What is set unless the form says otherwise.
+    row = SimpleNamespace(
+        client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
+    )
+    return Subject("Applications", "console/applications", row)
+
+
+def amount(total: int) -> str:
+    """Return the number of grants as text, which is exact up to `COUNTED`."""
+    return counted(total, "grant") if total < COUNTED else f"{COUNTED:,}+ grants"

@@ -1,0 +1,63 @@
+"""What a user allows applications, in the console."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+from auth.core.text.labels import quoted
+from auth.flows.account import grants
+from auth.web import targets
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.console_page import application_name, counted
+from auth.web.html.admin.subjects import changeable_user
+from auth.web.input import known_id
+from sql import queries
+
+_MOST_OF_USER = 25
+# Ended sessions, whose last use is shown, are kept so long.
+_KEPT = timedelta(days=30)
+
+
+def grants_of(user_id: str) -> SimpleNamespace:
+    """Return the grants of a user, newest first, for the user's page."""
+    grants = queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
+    return SimpleNamespace(grants=grants, unused=unused)
+
+
+def unused(since: str) -> str:
+    """Return what to say of the last use of an application that has no session, or none anymore."""
+    is_new = datetime.now(UTC) - datetime.fromisoformat(since) < _KEPT
+    return "never" if is_new else f"not in {_KEPT.days} days"
+
+
+def find(user_id: str, client_id: str) -> Subject:
+    user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
+    row = found(
+        queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id),
+        "oauth_consent_not_found",
+    )
+    known = SimpleNamespace(user_id=user.row.id, **row._asdict())
+    return Subject(user.name, user.path, known)
+
+
+def _remove(subject: Subject, _form: dict[str, Any]) -> None:
+    with targets.act() as tx:
+        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), client_id=subject.row.id):
+            raise ApiError("oauth_consent_not_found")
+
+
+ACTS = {
+    "remove": Act(
+        title="Remove",
+        effects=lambda subject: [
+            f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
+            *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),
+        ],
+        undo="The user can allow it again.",
+        do=_remove,
+        done="Removed.",
+        is_destructive=True,
+    ),
+}

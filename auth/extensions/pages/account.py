@@ -1,0 +1,257 @@
+"""The account: devices, connected accounts, recent additions, the data as a file, and the deletion."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response, request
+from markupsafe import Markup
+
+from auth.core.text import names, user_agents
+from auth.extensions.pages.confirm import require_proof
+from auth.extensions.pages.factors import own_steps
+from auth.extensions.pages.passkeys import own_passkeys
+from auth.extensions.pages.profile import own_user
+from auth.flows.account import api_keys, grants, identities, removal
+from auth.flows.account.changes import delete_caller
+from auth.flows.factors import recovery_codes
+from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.browser_sessions import signed_in
+from auth.flows.sign_in import oauth
+from auth.web import Level, form_schemas, forms, g, guard
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.html.destinations import destination
+from auth.web.html.page import (
+    address,
+    ago,
+    application,
+    chosen_language,
+    has_text,
+    page,
+    provider,
+    redirect_to_own,
+    text,
+)
+from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.input import known_id, read_form
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("account", __name__)
+
+_ID = form_schemas.IdForm()
+_ALL = {"page_size": 1000, "page_offset": 0}
+_MOST_ACTIVITY = 10_000
+# The texts for the types of recent additions.
+_KINDS = {
+    "email": ("forms", "email"),
+    "phone": ("forms", "phone"),
+    "totp": ("second_step", "app_name"),
+    "webauthn": ("second_step", "key_name"),
+    "passkey": ("account", "passkey"),
+    "grant": ("account", "application"),
+    "api_key": ("account", "api_key"),
+}
+
+
+@blueprint.get("/account")
+@signed_in(Level.AAL2)
+def show_account() -> Response:
+    user, known = own_user(), guard.live_caller()
+    return page(
+        "account.html",
+        script=True,
+        here="/account",
+        user=user,
+        own_name=names.of_user(user["user_metadata"]),
+        has_password=known.password_hash is not None,
+        password_leaked=known.password_leaked,
+        sessions=_devices(),
+        providers=[_provider(name, user) for name in latchkey.providers],
+        tabs={name: shown for name, show in latchkey.lists.tabs.items() if (shown := show()) is not None},
+        notice=_notice(user),
+        problem=told(),
+        offers_phone=latchkey.settings.offers_phone,
+        may_link=latchkey.settings.manual_linking,
+        has_console=latchkey.settings.console and user["role"] == "admin",
+        **_second_steps(),
+    )
+
+
+@blueprint.get("/account/data")
+@signed_in(Level.AAL2)
+@limited("download_data", key=guard.caller_on_network)
+def download_data() -> Response:
+    activity = queries.list_activity(latchkey.db, user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
+    data = {
+        "user": own_user(),
+        "sessions": _sessions()[0],
+        "passkeys": own_passkeys(),
+        "applications": grants.own(),
+        "api_keys": api_keys.own(),
+        **{name: own() for name, own in latchkey.lists.data.items()},
+        "activity": json.loads(activity),
+    }
+    response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
+    response.headers["Content-Disposition"] = 'attachment; filename="account.json"'
+    return response
+
+
+@form_at(blueprint, "/account/delete", "delete_user", level=Level.AAL2, refusal="change_refused")
+def delete_account(problem: Problem | None = None) -> Response:
+    if not problem:
+        require_proof()
+    if request.method == "POST" and not problem:
+        read_form(form_schemas.DeletionForm())
+        delete_caller({})
+        response = redirect_to_own("account/deleted", "deleted")
+        browser_sessions.forget(response)
+        return response
+    return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
+
+
+@blueprint.get("/account/deleted")
+def show_deleted() -> Response:
+    if forms.signed("done") != "deleted":
+        return redirect_to_own("sign-in")
+    return page("account_deleted.html", here=request.full_path)
+
+
+@blueprint.post("/account/sessions/end")
+@form("end_session", level=Level.AAL2)
+def end_device() -> Response:
+    session_id = known_id(read_form(_ID)["id"], "device.not_found")
+    # A session that has ended meanwhile is no error.
+    guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
+    if session_id == g.caller.session_id:
+        return redirect_to_own("sign-in")
+    return redirect_to_own("account#devices", "device")
+
+
+@blueprint.post("/account/sessions/end-others")
+@form("log_out", level=Level.AAL2)
+def end_other_devices() -> Response:
+    browser_sessions.end("others")
+    return redirect_to_own("account#devices", "devices")
+
+
+@blueprint.post("/account/connect")
+@form("connect_identity", level=Level.PROOF, refusal="change_refused")
+def connect_provider() -> Response:
+    return _connect()
+
+
+@blueprint.get("/account/connect")
+@signed_in(Level.PROOF)
+@limited("connect_identity", key=guard.caller_on_network)
+def continue_to_connect() -> Response:
+    """Begin after the proof that the form asked for."""
+    return Response() if request.method == "HEAD" else _connect()
+
+
+def _connect() -> Response:
+    """Begin to link an identity; the page that confirms this names the account."""
+    identities.require_manual_linking()
+    chosen = oauth.provider_named(request.values.get("provider", ""))
+    state = identities.begin(
+        chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
+    )
+    return redirect_to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
+
+
+@blueprint.get("/account/changes")
+@signed_in(Level.SESSION)
+def show_changes() -> Response:
+    """Show recent additions, even to a user who cannot pass a second step that a thief added."""
+    guard.live_caller()
+    to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
+    here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
+    return page(
+        "account_changes.html",
+        script=True,
+        here=here,
+        to=to,
+        problem=None,
+        changes=changes,
+        done=forms.signed("done"),
+    )
+
+
+def name_of(kind: str, name: str = "") -> str:
+    """Return the name that a user gave a factor or passkey, else its kind."""
+    return application(name) if name else text(*_KINDS[kind])
+
+
+def shown_change(change: dict[str, Any]) -> dict[str, Any]:
+    kind, label = change["type"], change["label"] or ""
+    if kind == "identity":
+        name, _, label = label.partition(" ")
+        title = provider(name)["title"]
+    else:
+        title = text(*_KINDS[kind])
+    return {
+        "id": change["id"],
+        "title": title,
+        "label": application(label) if kind in ("grant", "api_key") else address(label) if label else "",
+        "added": ago(change["added_at"]),
+    }
+
+
+def _second_steps() -> dict[str, Any]:
+    settings, steps = latchkey.settings, own_steps()
+    return {
+        "steps": [_step(each) for each in steps],
+        "recovery_codes": recovery_codes.status().remaining,
+        "may_enrol": settings.mfa_enabled,
+        "may_add_passkeys": settings.passkeys_enabled,
+        "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
+    }
+
+
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    name, kind = name_of(step["type"], step["friendly_name"]), text(*_KINDS[step["type"]])
+    used = step["last_used_at"]
+    return step | {
+        "name": name,
+        "kind": kind if step["friendly_name"] not in ("", kind) else None,
+        "added": ago(step["created_at"]),
+        "used": ago(used) if used else None,
+    }
+
+
+def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the sessions, the current one first, and those that opened sessions for applications."""
+    row = guard.admit(queries.select_sessions(latchkey.db, **_ALL, **guard.caller()))
+    return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
+
+
+def _devices() -> list[dict[str, Any]]:
+    """Return the sessions for the page: those of applications below that of the browser that opened them."""
+    (sessions, openers), language = _sessions(), chosen_language()
+    places = {session["id"]: place for place, session in enumerate(sessions)}
+    for session in sessions:
+        opener = openers.get(session["id"])
+        session["is_opened"] = opener in places
+        session["place"] = places[opener if opener in places else session["id"]]
+        device = user_agents.device(session["user_agent"], language)
+        name = device or text("account", "unknown_device")
+        session["name"] = text("account", "application") if session["is_opened"] else name
+        is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
+        session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
+        session["used"] = ago(session["refreshed_at"])
+    return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
+
+
+def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
+    linked = next((each for each in user["identities"] if each["provider"] == name), None)
+    data = linked["identity_data"] if linked else {}
+    return provider(name) | {
+        "identity_id": linked and linked["id"],
+        "known_as": data.get("email") or data.get("name"),
+    }
+
+
+def _notice(user: dict[str, Any]) -> Markup | None:
+    name, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in removal.ADDRESSES}
+    return text("done", name, **own) if has_text("done", name) else None

@@ -1,0 +1,105 @@
+"""Asks for a proof that the user is present. Sensitive changes need one from the last 15 minutes."""
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth.core.net.redirects import with_query
+from auth.core.text.masking import masked
+from auth.extensions.pages.passkeys import own_passkeys
+from auth.extensions.pages.profile import own_user
+from auth.extensions.pages.sign_in import provider_links
+from auth.flows.messages import outgoing
+from auth.flows.messages.message_requests import send_reauthentication_code
+from auth.flows.passkeys import assertions
+from auth.flows.sessions import browser_sessions
+from auth.flows.sign_in import waiting
+from auth.flows.sign_in.destinations import Destination, own_page
+from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
+from auth.web import Level, form_schemas, guard
+from auth.web.errors import ApiError
+from auth.web.html.challenges import challenge, may_challenge, sent_credential
+from auth.web.html.destinations import destination
+from auth.web.html.page import address, next_code, page, redirect_to_own
+from auth.web.html.problems import Problem, form, form_at
+from auth.web.input import read_form
+
+blueprint = Blueprint("confirm", __name__)
+
+
+def require_proof() -> None:
+    """Raises an `ApiError` that leads to the page below if the session has no proof."""
+    if not has_proof(guard.live_caller()):
+        raise ApiError("reauthentication_needed")
+
+
+@form_at(blueprint, "/account/confirm", "give_proof", level=Level.SESSION, refusal="change_refused")
+def confirm(problem: Problem | None = None) -> Response:
+    """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
+    if problem:
+        return _page(problem)
+    known = guard.live_caller()
+    if request.method == "POST":
+        record_reauthentication(known, read_form(form_schemas.ProofForm()) | waiting.browser())
+        return redirect_to_own(own_page(request.form.get("next")) or "account")
+    is_by_factor = known.has_factor and known.aal == "aal2"
+    return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
+
+
+@blueprint.post("/account/confirm/passkey")
+@form("give_proof", level=Level.SESSION, refusal="change_refused")
+def submit_passkey_proof(problem: Problem | None = None) -> Response:
+    if problem:
+        return _page(problem)
+    assertions.prove(sent_credential(), owner=assertions.own_session())
+    response = redirect_to_own(own_page(request.form.get("next")) or "account")
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.post("/account/confirm/code")
+@form("request_proof", level=Level.SESSION)
+def request_proof_code(problem: Problem | None = None) -> Response:
+    if problem:
+        return _page(problem)
+    send_reauthentication_code(guard.live_caller(), waiting.bound())
+    return redirect_to_own(_here(is_sent=True))
+
+
+def _here(*, is_sent: bool) -> str:
+    """Return the path of the page, with what its request says about it."""
+    sent = request.values
+    query = {"by": "code"} if sent.get("by") == "code" else {}
+    query |= {"sent": "yes"} if is_sent else {}
+    query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
+    return with_query("account/confirm", query) if query else "account/confirm"
+
+
+def _page(problem: Problem | None = None) -> Response:
+    known, next_page = guard.live_caller(), request.values.get("next", "")
+    by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
+    wait = outgoing.seconds_to_wait(asked) if is_sent and asked else 0
+    return page(
+        "confirm.html",
+        script=True,
+        here=f"/{_here(is_sent=is_sent)}",
+        problem=problem,
+        next=next_page if own_page(next_page) else "account",
+        by=by,
+        has_password=known.password_hash is not None,
+        account=known.email or known.phone,
+        asked=address(masked(asked)) if asked else None,
+        **next_code(wait),
+        is_sent=is_sent,
+        **({} if by == "code" else _sign_ins(next_page)),
+    )
+
+
+def _sign_ins(next_page: str) -> dict[str, Any]:
+    """Return the user's passkeys and providers, which prove more than an address."""
+    back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
+    linked = {identity["provider"] for identity in own_user()["identities"]}
+    return {
+        "challenge": challenge() if own_passkeys() and may_challenge() else None,
+        "providers": provider_links(back, among=linked, prompt="login"),
+    }

@@ -1,0 +1,224 @@
+"""The second step of a sign-in, and what it needs: authenticator apps and recovery codes of the account."""
+
+from datetime import date
+from typing import Any
+
+from flask import Blueprint, Response, request
+from markupsafe import Markup
+
+from auth.core.factors.recovery_codes import grouped
+from auth.core.net.redirects import with_query
+from auth.extensions.pages.passkeys import ending, own_passkeys
+from auth.flows.account import removal
+from auth.flows.factors import factors, recovery_codes
+from auth.flows.passkeys import assertions
+from auth.flows.passkeys.passkeys import rename as rename_passkey
+from auth.flows.sessions import browser_sessions
+from auth.flows.sign_in.destinations import redirect_onward
+from auth.flows.sign_in.reauthentication import add, has_proof, require
+from auth.web import Level, form_schemas, forms, g, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
+from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.input import known_id, read_form
+from sql import queries
+
+blueprint = Blueprint("second_step", __name__)
+
+
+@form_at(
+    blueprint,
+    "/second-step",
+    "verify_factor",
+    level=Level.SESSION,
+    refusal="factor_refused",
+    sign_in="factor",
+)
+def second_step(problem: Problem | None = None) -> Response:
+    """Ask for a code of the authenticator app, a passkey or a recovery code."""
+    if problem:
+        return _second_step_page(problem)
+    if request.method == "POST":
+        factors.verify_code(read_form(form_schemas.CodeForm())["code"])
+        return _raised()
+    # Never continue from a GET request, which another site may have started.
+    return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))
+
+
+@blueprint.post("/second-step/recovery")
+@form("verify_recovery_code", level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
+def submit_recovery_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"])
+    return _raised()
+
+
+@blueprint.post("/second-step/passkey")
+@form("give_proof", level=Level.SESSION, refusal="factor_refused")
+def submit_passkey_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    assertions.prove(sent_credential(), owner=assertions.own_session())
+    return _raised()
+
+
+@blueprint.post("/second-step/key")
+@form("verify_factor", level=Level.SESSION, refusal="factor_refused", sign_in="factor")
+def submit_key_second_step(problem: Problem | None = None) -> Response:
+    if problem:
+        return _second_step_page(problem)
+    verify_key()
+    return _raised()
+
+
+@blueprint.post("/second-step/skip")
+@form("skip_second_step", level=Level.AAL1)
+def skip_second_step() -> Response:
+    """Continue to the application without the passkey, which sensitive changes still ask for."""
+    return redirect_onward(destination(), level=Level.AAL1)
+
+
+def _is_asked() -> bool:
+    """Whether the session lacks the step, or it is too long ago for a change or for an application."""
+    known = guard.live_caller()
+    if known.aal != "aal2" or (known.has_factor and not has_proof(known)):
+        return True
+    waiting = waiting_behind(destination().next or "")
+    return waiting is not None and not waiting.is_fresh
+
+
+def _second_step_page(problem: Problem | None = None) -> Response:
+    if problem and not _is_asked():
+        # A form that was sent twice. It gets no new cookie: that is for who gave the right code.
+        return redirect_to_own(destination().path("sign-in"))
+    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
+    if not ways.apps and not ways.keys and not ways.has_passkey:
+        # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
+        return redirect_to_own(destination().path("account/two-step"))
+    to, is_again = destination(), g.caller.aal == "aal2"
+    # A thief may have added all of them: a recovery by email removes them.
+    may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
+    offers = {
+        "may_remove": not is_again and removal.may_remove_recent(guard.caller_id()),
+        "may_recover": not is_again and removal.has_recent_factor(guard.caller_id()),
+        "may_skip": not is_again and may_skip,
+    }
+    shown = own_factors(ways, has_challenges=may_challenge()) | offers
+    return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
+
+
+def _raised() -> Response:
+    """Continue with the raised session, under a new cookie."""
+    browser_sessions.resume()
+    response = redirect_onward(destination())
+    browser_sessions.renew(response)
+    return response
+
+
+def _page(template: str, **values: Any) -> Response:
+    """Render a page that remembers the application whose sign-in waits for the required second factor."""
+    return page(template, script=True, to=destination(), **values)
+
+
+def _is_required() -> bool:
+    """Whether the account opens only with a second factor."""
+    try:
+        guard.live_caller(Level.AAL2)
+    except ApiError as error:
+        return error.error_code == "insufficient_aal"
+    return False
+
+
+@form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
+def two_step(problem: Problem | None = None) -> Response:
+    """Name a new authenticator app."""
+    if not problem:
+        require(add("factor"))
+    if request.method == "POST" and not problem:
+        name = read_form(form_schemas.AppNameForm())["name"]
+        enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
+        path = destination().path("account/two-step/verify")
+        return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
+    number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
+    shown = {"is_required": _is_required(), "number": number}
+    return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
+
+
+@form_at(
+    blueprint, "/account/two-step/verify", "verify_factor", level=Level.SESSION, refusal="factor_refused"
+)
+def finish_two_step(problem: Problem | None = None) -> Response:
+    """Show the secret of a new app, as a QR code and as text, and add the app by its first code.
+
+    A user who has no recovery codes sees new ones.
+    """
+    if request.method == "GET" or problem:
+        return _first_code_page(request.values.get("factor_id", ""), problem)
+    sent = read_form(form_schemas.FirstCodeForm())
+    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+    challenge_id = factors.challenge(factor_id)["id"]
+    factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
+    browser_sessions.resume()
+    has_codes = recovery_codes.status().remaining
+    response = (
+        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
+    )
+    browser_sessions.renew(response)
+    return response
+
+
+def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
+    """Ask for the first code of an app under its secret, or for another app if this one has expired."""
+    try:
+        app = factors.begun_app(known_id(factor_id, "mfa_factor_not_found"))
+    except ApiError as error:
+        if error.error_code != "mfa_factor_not_found":
+            raise
+        start = destination().path("account/two-step")
+        return redirect_to_own(with_query(start, forms.signed_query(error_code=error.error_code)))
+    secret = app["secret"]
+    spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+    # The SVG is ours, not a user's.
+    totp = app | {"qr_code": Markup(app["qr_code"]), "secret": spaced}  # noqa: S704
+    return _page("two_step_code.html", here=None, factor_id=factor_id, problem=problem, totp=totp)
+
+
+@form_at(blueprint, "/account/recovery-codes", "create_recovery_codes", level=Level.SECOND_FACTOR)
+def replace_recovery_codes() -> Response:
+    """Replace the recovery codes, and show the new ones once."""
+    require(add("recovery_codes"))
+    if request.method == "POST":
+        return _new_codes()
+    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+
+
+def _new_codes(*, with_factor: bool = False) -> Response:
+    made = recovery_codes.create({}, with_factor=with_factor)
+    codes = [grouped(code) for code in made.codes]
+    known, day = guard.live_caller(), date.fromisoformat(made.created_at[:10])
+    account = known.email or known.phone or guard.caller_id()
+    head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()
+    return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
+
+
+def own_steps() -> list[dict[str, Any]]:
+    """Return the caller's factors and passkeys, each with its type."""
+    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
+    rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": own_passkeys()}
+    return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
+
+
+@form_at(blueprint, "/account/rename", "rename", level=Level.AAL2, refusal="change_refused")
+def rename(problem: Problem | None = None) -> Response:
+    guard.live_caller()
+    id = request.values.get("id")
+    step = found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
+    if request.method == "POST" and not problem:
+        rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
+        rename_step(step["id"], read_form(form_schemas.NameForm())["name"])
+        return redirect_to_own("account#security", "renamed")
+    return page("account_rename.html", script=True, here=None, problem=problem, step=step)

@@ -1,0 +1,85 @@
+"""Passkeys on the pages: signing in, and those of the account. Only these pages need JavaScript."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth.extensions.pages.sign_in import sign_in_page
+from auth.flows.passkeys import assertions
+from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.browser_sessions import signed_in
+from auth.flows.sign_in.destinations import redirect_onward, redirect_with_cookie
+from auth.flows.sign_in.reauthentication import add, require
+from auth.web import Level, guard
+from auth.web.context import latchkey
+from auth.web.html.challenges import may_challenge, sent_credential
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import page, redirect_to_own
+from auth.web.html.problems import Problem, form, form_at
+from sql import queries
+
+blueprint = Blueprint("passkeys", __name__)
+
+
+@form_at(blueprint, "/sign-in/passkey", "begin_passkey_sign_in")
+def passkey_page(problem: Problem | None = None) -> Response:
+    """Ask for a passkey where the sign-in page could not get a challenge, or has no script."""
+    if problem:
+        return sign_in_page(problem)
+    require_enabled()
+    if request.method == "POST":
+        return redirect_to_own(destination().path("sign-in/passkey"))
+    if not may_challenge():
+        return Response()
+    return form_page("passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in())
+
+
+@blueprint.post("/sign-in/passkey/verify")
+@form("sign_in_with_passkey", refusal="sign_in_refused", sign_in="passkey")
+def submit_passkey(problem: Problem | None = None) -> Response:
+    if problem:
+        return sign_in_page(problem)
+    require_enabled()
+    return redirect_with_cookie(
+        assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey"
+    )
+
+
+def ending() -> dict[str, bool]:
+    """Return whether a factor would be the caller's first, which ends other access, and of API keys."""
+    caller = {"user_id": guard.caller_id()}
+    is_first = queries.count_verified_factors(latchkey.db, **caller).total == 0
+    return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
+
+
+@blueprint.get("/account/passkeys/new")
+@signed_in(Level.ENROL)
+def show_new_passkey() -> Response:
+    """Have the browser create a passkey."""
+    require_enabled()
+    if not may_challenge():
+        return Response()
+    require(add("passkey"))
+    challenge = begin_registration(guard.live_caller(), {})
+    shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
+    return page("account_passkey.html", script=True, here=None, **shown)
+
+
+@blueprint.post("/account/passkeys")
+@form("add_passkey", level=Level.ENROL, refusal="change_refused")
+def submit_new_passkey() -> Response:
+    require_enabled()
+    credential = sent_credential()
+    finish_registration(guard.live_caller(), credential)
+    # Which has raised the session.
+    browser_sessions.resume()
+    to = destination()
+    response = redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
+    browser_sessions.renew(response)
+    return response
+
+
+def own_passkeys() -> list[dict[str, Any]]:
+    return json.loads(queries.list_passkeys(latchkey.db, user_id=guard.caller_id()).passkeys)

@@ -1,0 +1,69 @@
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.passwords.policy import WeakPassword, check_strength
+from auth.extensions.pages.confirm import require_proof
+from auth.flows.account import removal
+from auth.flows.account.changes import change_user
+from auth.flows.sessions import browser_sessions
+from auth.flows.sign_in.destinations import PASSWORD_REMOVED, redirect_onward
+from auth.web import Level, form_schemas, forms, guard
+from auth.web.context import latchkey
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import redirect_to_own, text
+from auth.web.html.problems import Problem, form, form_at
+from auth.web.input import read_form
+
+blueprint = Blueprint("passwords", __name__)
+
+
+@blueprint.get("/.well-known/change-password")
+def change_password() -> Response:
+    """Lead password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
+    return redirect_to_own("sign-in?next=new-password")
+
+
+@blueprint.post("/new-password/common")
+@form("check_common")
+def check_common() -> Response:
+    """Say whether a password that is being chosen is easy to guess. It is neither stored nor logged."""
+    sent = read_form(form_schemas.CommonForm())
+    try:
+        check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()], None)
+    except WeakPassword as weak:
+        return jsonify(problem=weak.guessed and text("errors", f"weak_{weak.guessed}"))
+    return jsonify(problem=None)
+
+
+@form_at(
+    blueprint,
+    "/{kind}",
+    "change_user",
+    kinds=("new-password", "join"),
+    level=Level.AAL2,
+    is_queued=True,
+    refusal="change_refused",
+)
+def new_password(kind: str, problem: Problem | None = None) -> Response:
+    """Ask for a new password, or, as /join, for the first one of an invited user."""
+    is_first, to = kind == "join", destination()
+    if request.method == "POST" and not problem:
+        change_user(read_form(form_schemas.PasswordForm()))
+        return redirect_onward(to, done="first_password" if is_first else "password")
+    if not problem:
+        if not guard.live_caller().is_fresh_recovery:
+            require_proof()
+        if is_first and guard.live_caller().password_hash:
+            return redirect_to_own(to.path("new-password"))
+    # If the account, which lists them, is not the next page.
+    changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
+    return form_page(
+        "new_password.html",
+        kind,
+        problem=problem,
+        kind=kind,
+        is_first=is_first,
+        is_removed=forms.signed("done") == PASSWORD_REMOVED,
+        has_password=guard.live_caller().password_hash is not None,
+        known=browser_sessions.resume(),
+        changes=len(changes),
+    )

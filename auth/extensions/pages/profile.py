@@ -1,0 +1,125 @@
+"""The name, the email and the phone of the user."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.net.redirects import with_query
+from auth.core.text import names
+from auth.extensions.pages.waiting import told_of_code, typed
+from auth.flows.account.changes import change_user
+from auth.flows.links.spending import by_code, spend
+from auth.flows.messages import outgoing
+from auth.flows.sessions.browser_sessions import signed_in
+from auth.flows.sign_in import waiting
+from auth.flows.sign_in.reauthentication import add, require
+from auth.web import Level, form_schemas, forms, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.page import address as shown_address
+from auth.web.html.page import next_code, page, redirect_to_own
+from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.input import read_form
+from sql import queries
+
+blueprint = Blueprint("profile", __name__)
+
+_SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
+
+
+def own_user() -> dict[str, Any]:
+    return json.loads(guard.admit(queries.select_user(latchkey.db, **guard.caller())).user_object)
+
+
+@form_at(blueprint, "/account/name", "change_user", level=Level.AAL2)
+def name(problem: Problem | None = None) -> Response:
+    if request.method == "POST" and not problem:
+        new = read_form(form_schemas.NameForm())["name"]
+        change_user({"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
+        return redirect_to_own("account", "name")
+    shown = names.of_user(own_user()["user_metadata"]) or ""
+    return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
+
+
+@form_at(
+    blueprint,
+    "/account/{kind}",
+    "change_user",
+    "change_address",
+    level=Level.PROOF,
+    refusal="change_refused",
+    kinds=("email", "phone"),
+)
+def address(kind: str, problem: Problem | None = None) -> Response:
+    """Ask for a new address, and send a code to it."""
+    if request.method == "POST" and not problem:
+        kept = typed()
+        new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
+        back, browser = f"{latchkey.settings.base_url}/account", waiting.bound()
+        known = getattr(guard.live_caller(), kind)
+        changed = change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
+            return redirect_to_own("account", f"{kind}_stays")
+        query = {"typed": waiting.keep_address(new, **browser, has_asked=True)}
+        return redirect_to_own(with_query(f"account/{kind}/code", query))
+    if problem and "typed" in request.form:
+        return _code_page(kind, problem)
+    if not problem:
+        require(add(kind))
+    known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
+    return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
+
+
+@blueprint.get("/account/email/code", defaults={"kind": "email"})
+@blueprint.get("/account/phone/code", defaults={"kind": "phone"})
+@signed_in(Level.AAL2)
+def show_address_code(kind: str) -> Response:
+    return _code_page(kind)
+
+
+@blueprint.post("/account/email/verify", defaults={"kind": "email"})
+@blueprint.post("/account/phone/verify", defaults={"kind": "phone"})
+@signed_in(Level.AAL2)
+@form("verify", refusal="verification_refused")
+def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
+    kept = typed()
+    if problem or kept is None or _has(kept.address):
+        return _code_page(kind, problem)
+    code = by_code(kept.address, read_form(form_schemas.CodeForm())["code"], **waiting.browser())
+    try:
+        # As if by a link, which opens no session: this one stays.
+        spend(f"{kind}_change", code, redirects=True)
+    except ApiError as error:
+        # The link may have confirmed the email meanwhile.
+        if error.error_code != "otp_expired" or not _has(kept.address):
+            raise
+    return redirect_to_own("account", kind)
+
+
+@blueprint.post("/account/email/waiting/state")
+@form("poll_address", level=Level.AAL2)
+def show_email_waiting() -> Response:
+    kept = typed()
+    return jsonify(is_used=kept is not None and _has(kept.address))
+
+
+def _code_page(kind: str, problem: Problem | None = None) -> Response:
+    """Ask for the code that was sent to a new address, or go on once a link has confirmed it."""
+    kept = typed()
+    if kept is None:
+        return redirect_to_own(
+            with_query(f"account/{kind}", forms.signed_query(error_code="insufficient_permissions"))
+        )
+    if not problem and _has(kept.address):
+        return redirect_to_own("account", kind)
+    again = next_code(outgoing.seconds_to_wait(kept.address))
+    address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
+    here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
+    return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)
+
+
+def _has(address: str) -> bool:
+    """Whether an address is the caller's already."""
+    known = guard.live_caller()
+    return address in (known.email, known.phone)

@@ -1,0 +1,140 @@
+"""Removing something from the account: a page says what follows, and its button does it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from flask import Blueprint, Response, request
+from markupsafe import Markup
+
+from auth.extensions.pages.account import name_of, shown_change
+from auth.extensions.pages.factors import own_steps
+from auth.extensions.pages.profile import own_user
+from auth.flows.account import grants, identities, removal
+from auth.flows.account.api_keys import own as own_api_keys
+from auth.flows.account.api_keys import remove as remove_api_key
+from auth.flows.account.changes import change_user
+from auth.flows.factors import factors
+from auth.flows.passkeys import passkeys
+from auth.flows.sign_in.reauthentication import Act, remove, require
+from auth.web import Level, form_schemas, guard
+from auth.web.context import latchkey
+from auth.web.errors import found
+from auth.web.html.destinations import destination
+from auth.web.html.page import address, application, page, provider, redirect_to_own, sentences, text
+from auth.web.html.problems import Problem, form_at
+from auth.web.input import check, known_id
+from sql import queries
+
+blueprint = Blueprint("removing", __name__)
+
+
+# What the account says after the removal of a factor or passkey.
+_REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
+
+
+class _Removal(NamedTuple):
+    """`name` and `follows` are what the page says, `act` what it needs, `back` where it leads, which tells
+    what is `done`."""
+
+    name: str
+    follows: Markup
+    act: Act
+    run: Callable[[], Any]
+    back: str
+    done: str
+
+
+def _step(id: str) -> _Removal:
+    steps = own_steps()
+    step = found(next((each for each in steps if each["id"] == id), None), "not_found")
+    is_last, type = len(steps) == 1, step["type"]
+    if type == "passkey":
+        act, run = remove("passkey", id), partial(passkeys.remove, guard.live_caller(), id, {})
+    else:
+        act, run = remove("factor", id), partial(factors.remove, id, {})
+    follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
+    follows += ["last_factor"] if is_last else []
+    said = sentences(*(text("removal", key) for key in follows))
+    name = name_of(type, step["friendly_name"])
+    return _Removal(name, said, act, run, "account#security", _REMOVED[type])
+
+
+def _identity(id: str) -> _Removal:
+    identities.require_manual_linking()
+    ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
+    name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
+    run = partial(identities.unlink, id)
+    follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
+    return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
+
+
+def _application(id: str) -> _Removal:
+    # AUTH_OAUTH_SERVER=false hides the grants that are still in the database.
+    clients = (each["client"] for each in grants.own() if each["client"]["id"] == id)
+    name = application(found(next(clients, None), "not_found")["name"])
+    grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
+    act = remove("grant", found(grant, "not_found").id)
+    follows = text("removal", "application", application=name)
+    return _Removal(name, follows, act, partial(grants.withdraw, id), "account", "application_removed")
+
+
+def _api_key(id: str) -> _Removal:
+    key = next((each for each in own_api_keys() if each["id"] == id), None)
+    name = application(found(key, "not_found")["name"])
+    follows, run = text("removal", "api_key"), partial(remove_api_key, id)
+    return _Removal(name, follows, remove("api_key", id), run, "account#api_keys", "api_key_removed")
+
+
+def _address(kind: str) -> _Removal:
+    user = own_user()
+    own = found(next((each for each in user["identities"] if each["provider"] == kind), None), "not_found")
+    id, shown = own["id"], address(user[kind])
+    follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, id)
+    return _Removal(shown, follows, remove("identity", id), run, "account", f"{kind}_removed")
+
+
+def _change(id: str) -> _Removal:
+    recent = {change["id"]: change for change in removal.list_recent(latchkey.db, guard.caller_id())}
+    change = found(recent.get(id), "not_found")
+    shown = shown_change(change)
+    kind = {"grant": "application", "api_key": "api_key"}.get(change["type"])
+    is_of_provider = change["type"] == "identity"
+    parts = (shown["title"], shown["label"]) if is_of_provider else (shown["label"] or shown["title"],)
+    name = Markup(" ").join(filter(None, parts))
+    done = f"{kind}_removed" if kind else "removed"
+    follows = text("removal", kind or "change", application=name)
+    back, run = destination().path("account/changes"), partial(change_user, {"remove": [id]})
+    return _Removal(name, follows, remove(None, id), run, back, done)
+
+
+_FINDERS = {
+    "factor": _step,
+    "passkey": _step,
+    "identity": _identity,
+    "application": _application,
+    "api_key": _api_key,
+    "change": _change,
+}
+
+
+def _wanted() -> _Removal:
+    """Return the removal that the request names. Raises `ApiError`, also if a proof must come first."""
+    sent = check(form_schemas.RemovalForm(), request.values.to_dict())
+    kind, id = sent["kind"], sent.get("id", "")
+    wanted = _address(kind) if kind in removal.ADDRESSES else _FINDERS[kind](known_id(id, "not_found"))
+    require(wanted.act)
+    return wanted
+
+
+@form_at(blueprint, "/account/remove", "remove", level=Level.SESSION, refusal="change_refused")
+def remove_from_account(problem: Problem | None = None) -> Response:
+    """Say what follows from the removal that the request names, and do it."""
+    wanted = _wanted()
+    if request.method == "POST" and not problem:
+        wanted.run()
+        return redirect_to_own(wanted.back, wanted.done)
+    to = destination()
+    back = to.path("account/changes") if request.values["kind"] == "change" else "account"
+    template = "account_remove.html"
+    return page(template, script=True, here=None, problem=problem, removal=wanted, back=back, to=to)

@@ -1,0 +1,205 @@
+"""Signing in and up, and the requests for the codes of both."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from auth.core.net.redirects import with_query
+from auth.core.providers.client import Provider
+from auth.extensions.pages.waiting import code_page, redirect_to_code, redirect_when_sent, send_code, typed
+from auth.flows.messages import outgoing
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.browser_sessions import signed_in
+from auth.flows.sessions.token_response import Session
+from auth.flows.sign_in import waiting
+from auth.flows.sign_in.destinations import (
+    LAST_USED,
+    is_expected,
+    redirect_after_sign_in,
+    redirect_onward,
+    redirect_with_cookie,
+)
+from auth.flows.sign_in.oauth import begin_sign_in, find_provider
+from auth.flows.sign_in.passwords import sign_in_with_password
+from auth.flows.sign_up.sign_up import sign_up as register
+from auth.web import Level, cookies, form_schemas, forms, guard
+from auth.web.context import latchkey
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import identifier, provider, redirect_to_own
+from auth.web.html.problems import Problem, form, form_at, told, why_ended
+from auth.web.input import read_form
+
+blueprint = Blueprint("sign_in", __name__)
+
+# What a redirect to the sign-in page says if the browser had a session.
+_ENDED = "session_expired"
+_BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
+
+
+@form_at(
+    blueprint,
+    "/sign-in",
+    "sign_in_with_password",
+    is_queued=True,
+    limit_text="sign_in_rate_limit",
+    refusal="sign_in_refused",
+    sign_in="password",
+)
+def sign_in(problem: Problem | None = None) -> Response:
+    """Ask for an address and a password, or whether to continue with the account that is signed in."""
+    if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
+        # The password was right.
+        address = _address_of(read_form(form_schemas.AddressForm()))
+        return redirect_to_code("sign-up", address, waiting.bound(), has_asked=False, problem=problem)
+    if problem:
+        return sign_in_page(problem)
+    if request.method == "POST":
+        if customers := _customers_provider():
+            return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
+        session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
+        return redirect_with_cookie(session.row, destination(), way="password")
+    to, known = destination(), browser_sessions.resume()
+    if known and (not to or (request.method == "GET" and is_expected(to))):
+        return redirect_after_sign_in(to)
+    return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
+
+
+@form_at(blueprint, "/sign-in/code", "request_sign_in", limit_text="code_rate_limit")
+def sign_in_code(problem: Problem | None = None) -> Response:
+    """Send a code, if the address has a user, and ask for it."""
+    if request.method == "POST" and not problem:
+        return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
+    is_first = problem and "typed" not in request.form
+    return sign_in_page(problem) if is_first else code_page("sign-in", problem)
+
+
+@blueprint.post("/sign-in/continue")
+@form("continue_sign_in", level=Level.AAL2)
+def continue_signed_in() -> Response:
+    """Hand the application a session for the user who is signed in."""
+    return redirect_onward(destination())
+
+
+@blueprint.get("/sign-in/here")
+@signed_in(Level.AAL2)
+def show_signed_in() -> Response:
+    """Lead on to the application in a browser that did not ask for the link that signed it in."""
+    known = guard.live_caller()
+    return form_page("signed_in.html", "sign-in/here", problem=told(), account=known.email or known.phone)
+
+
+@form_at(blueprint, "/sign-up", "sign_up", is_queued=True, refusal="sign_up_refused")
+def sign_up(problem: Problem | None = None) -> Response:
+    """Register a user and ask for the code that is sent; a taken address gets the same page."""
+    if problem:
+        return sign_up_page(problem)
+    if request.method == "POST":
+        sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), waiting.bound()
+        address = _address_of(sent)
+        body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
+        if latchkey.settings.autoconfirm:
+            session = cast(Session, register(body))
+            return redirect_with_cookie(session.row, to, way="password")
+        wait = outgoing.seconds_to_wait(address)
+        register(body)
+        return redirect_when_sent("sign-up", address, browser, wait)
+    if browser_sessions.resume() or identifier() is None:
+        return redirect_to_own(destination().path("sign-in"))
+    return sign_up_page()
+
+
+@form_at(blueprint, "/sign-up/code", "request_confirmation")
+def sign_up_code(problem: Problem | None = None) -> Response:
+    """Send the confirmation again, and ask for its code."""
+    if request.method == "POST" and not problem:
+        return send_code("sign-up", destination().or_site().own_url("sign-in"), "signup", "sms_signup")
+    return code_page("sign-up", problem)
+
+
+@form_at(blueprint, "/forgot-password", "request_recovery")
+def forgot_password(problem: Problem | None = None) -> Response:
+    """Send a code, by email with a link, if the address has a user, and ask for the code."""
+    if request.method == "POST" and not problem:
+        back = destination().or_site().own_url("new-password")
+        return send_code("forgot-password", back, "recovery")
+    return code_page("forgot-password", problem) if "typed" in request.form else forgot_page(problem)
+
+
+@blueprint.get("/forgot-password/code")
+def show_recovery_code() -> Response:
+    return code_page("forgot-password")
+
+
+@blueprint.post("/sign-in/address")
+@form("carry_address")
+def carry_address() -> Response:
+    """Lead to "Forgot your password?" with the address that was typed, which no URL may contain."""
+    path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm())["email"]
+    if not email:
+        return redirect_to_own(path)
+    kept = waiting.keep_address(email, **waiting.bound(), has_asked=False)
+    return redirect_to_own(with_query(path, {"typed": kept}))
+
+
+def sign_in_page(problem: Problem | None = None) -> Response:
+    if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
+        # Another window has signed in since. Signing in again would end the session of its application.
+        return form_page("continue.html", "sign-in", problem=problem, known=known)
+    said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
+    # The users of a customer's provider who also have a password reach it by this parameter.
+    way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
+    return _page_with_providers("sign_in.html", "sign-in", said, way=way)
+
+
+def sign_up_page(problem: Problem | None = None) -> Response:
+    return _page_with_providers("sign_up.html", "sign-up", problem)
+
+
+def forgot_page(problem: Problem | None = None) -> Response:
+    return form_page(
+        "forgot_password.html", "forgot-password", problem=problem or told(), typed_address=_typed_address()
+    )
+
+
+def _page_with_providers(
+    template: str, path: str, problem: Problem | Mapping[str, Any] | None, **values: Any
+) -> Response:
+    return form_page(
+        template,
+        path,
+        problem=problem or told(),
+        typed_address=_typed_address(),
+        providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
+        has_passkeys=latchkey.settings.passkeys_enabled,
+        last_used=cookies.sent(LAST_USED),
+        **values,
+    )
+
+
+def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str | None]]:
+    """Return the links of the providers among these, which return to `back` after the sign-in."""
+    return [
+        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back, **query})}
+        for name in latchkey.providers
+        if name in among
+    ]
+
+
+def _customers_provider() -> Provider | None:
+    """Return the provider of the domain of the address that was typed, whether or not it has a user."""
+    if request.form.get("way") == _BY_PASSWORD:
+        return None
+    email = read_form(form_schemas.AddressForm()).get("email")
+    names = (ask(email) for ask in latchkey.lists.entrances if email)
+    return next((find_provider(name) for name in names if name), None)
+
+
+def _address_of(sent: Mapping[str, Any]) -> str:
+    return sent.get("email") or sent["phone"]
+
+
+def _typed_address() -> str:
+    kept = typed()
+    return kept.address if kept else ""

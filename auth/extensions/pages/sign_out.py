@@ -1,0 +1,45 @@
+"""Signing out of this browser, or of all of them."""
+
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Response, request
+
+from auth.flows.sessions import browser_sessions
+from auth.web import Level, form_schemas, forms
+from auth.web.context import latchkey
+from auth.web.html import signing_out
+from auth.web.html.destinations import destination
+from auth.web.html.page import root
+from auth.web.html.problems import form
+from auth.web.input import read_form
+
+blueprint = Blueprint("sign_out", __name__)
+
+
+@blueprint.get("/sign-out")
+def show_sign_out() -> Response:
+    """Ask whether to sign out. A link alone must not do it: any site could send the browser here."""
+    url, known = _back(), browser_sessions.resume()
+    if known is None:
+        return signing_out.signed_out(url, is_stuck=forms.signed("done") == signing_out.STUCK)
+    host = urlsplit(url).netloc if url else None
+    # The host is the name of the brand, unless one is set.
+    application = host if host != latchkey.settings.brand_name else None
+    return signing_out.ask("sign-out", known, url, application, {"redirect_to": url, "back": "yes"})
+
+
+@blueprint.post("/sign-out")
+@form("log_out", level=Level.SESSION)
+def sign_out() -> Response:
+    """End the browser's session with those of its applications, or all of the user's."""
+    sent, to = read_form(form_schemas.SignOutForm()), destination()
+    is_for_other_account = "back" not in sent and (to or to.next)
+    return signing_out.end(
+        f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"]
+    )
+
+
+def _back() -> str | None:
+    """Return the `redirect_to` of the request if it is allowed."""
+    url, sent = destination().redirect_to, request.values.get("redirect_to")
+    return url if sent and latchkey.redirects.allowed(sent) else None

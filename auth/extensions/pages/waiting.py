@@ -1,0 +1,145 @@
+"""Pages that ask for a code, and wait until the emailed link is opened.
+
+Forms redirect to them, and the URL has the id of the address, so that a browser can come back to the page.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.addresses import is_email, kind_of
+from auth.core.net.redirects import with_query
+from auth.flows.links.spending import by_code, spend
+from auth.flows.messages import outgoing
+from auth.flows.messages.message_requests import request_message
+from auth.flows.sessions import browser_sessions
+from auth.flows.sign_in import waiting
+from auth.flows.sign_in.destinations import Destination, redirect_with_cookie
+from auth.web import form_schemas, forms
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import address as shown_address
+from auth.web.html.page import next_code, redirect_to_own, text
+from auth.web.html.problems import Problem, form, problem_of, told
+from auth.web.input import read_form
+from sql import queries
+
+blueprint = Blueprint("waiting", __name__)
+
+# The purpose of the links that each page asks for.
+LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
+
+
+def typed() -> "queries.SelectTypedAddress | None":
+    """Return the address that the page or the submitted form is about, if this browser has typed it."""
+    return waiting.typed_address(request.values.get("typed", ""))
+
+
+def code_page(path: str, problem: Problem | None = None) -> Response:
+    """Ask for the code in an email or SMS, which `path`/verify takes.
+
+    The page waits for the emailed link if this browser has requested one.
+    """
+    kept, (to, page_after) = typed(), _onward(path)
+    if kept is None:
+        # It has expired, or another browser has opened the URL.
+        start = destination().path(path)
+        is_lost = "typed" in request.values
+        return redirect_to_own(
+            with_query(start, forms.signed_query(error_code="insufficient_permissions")) if is_lost else start
+        )
+    used = None if problem else waiting.used_link(kept.address, LINKS[path])
+    known = browser_sessions.resume() if used else None
+    if used and known and known.user_id == used.user_id:
+        return redirect_to_own(to.path(page_after))
+    channel = "" if is_email(kept.address) else "_phone"
+    again = next_code(outgoing.seconds_to_wait(kept.address))
+    return form_page(
+        "code.html",
+        with_query(f"{path}/code", {"typed": kept.id}),
+        path=path,
+        again=path if path == "forgot-password" else f"{path}/code",
+        typed=kept.id,
+        shown=shown_address(kept.address),
+        change=with_query(destination().path(path), {"typed": kept.id}),
+        purpose=path.replace("-", "_") + channel,
+        channel=channel,
+        is_used=used is not None,
+        has_asked=kept.has_asked,
+        # The code of a banned user is used, here.
+        waits=kept.has_asked
+        and not channel
+        and not used
+        and not (problem and problem.error_code == "user_banned"),
+        sign_in=with_query(to.path("sign-in"), {"typed": kept.id}),
+        problem=problem or (None if used else told_of_code(again["again_wait"])),
+        **again,
+    )
+
+
+def told_of_code(wait: object) -> Mapping[str, Any] | None:
+    """Return what `told` does, or to a user who has opened the link that it is still unused."""
+    return {"text": text("errors", "link_not_opened")} if "opened" in request.args else told(wait)
+
+
+def redirect_to_code(
+    path: str, address: str, browser: dict[str, Any], *, has_asked: bool, problem: Problem | None = None
+) -> Response:
+    """Redirect to the page that asks for the code of an address, which tells of the problem, if any."""
+    query = {"typed": waiting.keep_address(address, **browser, has_asked=has_asked)}
+    if problem:
+        query |= forms.signed_query(error_code=problem.error_code)
+    return redirect_to_own(with_query(destination().path(f"{path}/code"), query))
+
+
+def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
+    """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
+    kept = typed()
+    sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
+    (address,), browser = sent.values(), waiting.bound()
+    wait = outgoing.seconds_to_wait(address)
+    request_message(
+        by_mail if "email" in sent else by_sms, {**sent, **members, "redirect_to": back, **browser}
+    )
+    return redirect_when_sent(path, address, browser, wait)
+
+
+def redirect_when_sent(path: str, address: str, browser: dict[str, Any], wait: float) -> Response:
+    """Redirect to the page that asks for a code, which says how long to `wait` if it was too soon for one."""
+    problem = problem_of(outgoing.too_early(address, wait)) if wait else None
+    return redirect_to_code(path, address, browser, has_asked=True, problem=problem)
+
+
+@blueprint.post("/sign-in/verify", defaults={"path": "sign-in"})
+@blueprint.post("/sign-up/verify", defaults={"path": "sign-up"})
+@blueprint.post("/forgot-password/verify", defaults={"path": "forgot-password"})
+@form("verify", refusal="verification_refused", sign_in="link")
+def submit_code(path: str, problem: Problem | None = None) -> Response:
+    """Sign the browser in with the code of a form."""
+    kept = typed()
+    # The code of a used link would count as a wrong one.
+    if problem or kept is None or waiting.used_link(kept.address, LINKS[path]):
+        return code_page(path, problem)
+    sent = read_form(form_schemas.CodeForm())
+    link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
+    proof = by_code(kept.address, sent["code"], **waiting.browser())
+    outcome = spend(link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
+    way = "code" if path == "sign-in" else "password"
+    is_removed = "password_removed" in outcome.members
+    to, page_after = _onward("forgot-password" if is_removed else path)
+    return redirect_with_cookie(outcome.session.row, to, page_after, way=way, is_removed=is_removed)
+
+
+@blueprint.post("/waiting/state")
+@form("poll_link")
+def show_waiting() -> Response:
+    """Tell the browser that requested a link whether it was used."""
+    kept, path = typed(), read_form(form_schemas.PageForm())["page"]
+    return jsonify(is_used=kept is not None and waiting.used_link(kept.address, LINKS[path]) is not None)
+
+
+def _onward(path: str) -> tuple[Destination, str]:
+    """Return the destination after a page that asks for a code, and the page that leads there."""
+    if path == "sign-in":
+        return destination(), path
+    return destination().or_site(), "new-password" if path == "forgot-password" else "sign-in"

@@ -1,0 +1,31 @@
+"""Signing in with an id_token that an application got from a provider, at POST /token."""
+
+from typing import Any
+
+from flask import Response
+from flask.typing import ResponseReturnValue
+
+from auth.flows.account import identities
+from auth.flows.sessions.token_response import token_response
+from auth.flows.sign_in.external_identities import sign_in_with_id_token
+from auth.web import Level, answered_by, audited, guard, schemas, takes_tokens
+from auth.web.input import read_body
+from auth.web.limits import limited
+
+
+@takes_tokens
+@limited("sign_in_with_id_token")
+@audited("sign_in_refused", sign_in="id_token")
+def sign_in() -> ResponseReturnValue:
+    body = read_body(schemas.IdTokenGrant())
+    if body["link_identity"]:
+        return answered_by(_link_by_id_token, body)
+    return token_response(sign_in_with_id_token(body))
+
+
+@takes_tokens
+@guard.access_token(Level.PROOF)
+@audited("change_refused", sign_in="id_token")
+def _link_by_id_token(body: dict[str, Any]) -> Response:
+    identities.require_manual_linking()
+    return token_response(identities.link_by_id_token(body))

@@ -1,0 +1,119 @@
+from flask import Blueprint, Response, jsonify, request
+from werkzeug.routing import BaseConverter
+
+from auth.core.text import names
+from auth.core.tokens import one_time
+from auth.core.tokens.derived_keys import CannotOpen
+from auth.flows.account import identities
+from auth.flows.messages import outgoing
+from auth.flows.sign_in import oauth
+from auth.flows.sign_in.reauthentication import add, give_proof, remove
+from auth.web import Level, asks_more, audited, cookies, form_schemas, guard, refuses_by_page, schemas
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.forms import own_form_or_json
+from auth.web.html.page import page
+from auth.web.input import checked_redirect, read_body, read_form, read_query
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("identities", __name__)
+
+
+class _IdentityId(BaseConverter):
+    # Otherwise the header Allow of /user/identities/authorize lists DELETE.
+    regex = "(?!authorize$)[^/]+"
+
+
+blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_IdentityId))
+
+
+@blueprint.get("/user/identities/authorize")
+@guard.access_token(Level.PROOF)
+@limited("connect_identity", key=guard.caller_on_network)
+@audited("change_refused")
+def authorize_identity() -> Response:
+    """Return the URL of the page on which the user agrees to link an identity."""
+    if request.method == "HEAD":
+        guard.live_caller()
+        return Response()
+    identities.require_manual_linking()
+    query = read_query(schemas.LinkingQuery())
+    provider = oauth.provider_named(query["provider"])
+    given = give_proof(guard.live_caller(), query, add("identity")) if "nonce" in query else None
+    wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
+    state = identities.begin(provider, **wish, given=given)
+    return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
+
+
+@blueprint.get("/link-identity")
+@limited("open_linking")
+@refuses_by_page
+def linking_page() -> Response:
+    """Show to which user the identity will be linked, since an attacker may have sent the link."""
+    flow_token = read_query(form_schemas.LinkingForm())["flow"]
+    flow = _linking_flow(flow_token)
+    if not flow:
+        return _dead_link()
+    providers = latchkey.settings.providers
+    return page(
+        "link_identity.html",
+        form_target=latchkey.redirects.checked(flow.redirect_to),
+        provider=names.provider(flow.provider, providers),
+        account=flow.email or flow.phone,
+        known_by=names.provider(flow.known_by, providers),
+        known_as=names.person(flow.known_as),
+        flow=flow_token,
+    )
+
+
+@blueprint.post("/link-identity")
+@own_form_or_json
+@limited("begin_linking")
+@refuses_by_page
+def begin_linking() -> Response:
+    """Bind the flow to the browser, and redirect it to the provider."""
+    flow_token = read_form(form_schemas.LinkingForm())["flow"]
+    known = _linking_flow(flow_token)
+    if not known:
+        return _dead_link()
+    provider = oauth.find_provider(known.provider)
+    if provider is None:
+        return oauth.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
+    state, browser = one_time.new_token(), cookies.browser_secret(oauth.COOKIES[provider.posts_form])
+    hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
+    flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
+    if flow is None:
+        return _dead_link()
+    try:
+        secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
+        return oauth.redirect_to_provider(provider, state, secrets, browser, 303)
+    except CannotOpen:
+        return _dead_link()
+    except oauth.ProviderRefusal as refusal:
+        return oauth.redirect_with_refusal(known.redirect_to, refusal)
+
+
+def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
+    token_hash = one_time.hash_token(token)
+    return queries.select_linking_flow(latchkey.db, state_hash=token_hash) if token_hash else None
+
+
+def _dead_link() -> Response:
+    return page("link_dead.html", status=403)
+
+
+@blueprint.delete("/user/identities/<identity_id:identity_id>")
+@guard.access_token(Level.SESSION)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_identity(identity_id: str) -> Response:
+    body = read_body(schemas.Reauthentication())
+    if not is_uuid(identity_id):
+        guard.live_caller()
+        raise ApiError("identity_not_found")
+    given = give_proof(guard.live_caller(), body, remove("identity", identity_id)) if body else None
+    moment = identities.unlink(identity_id, given=given)
+    return jsonify(message="Identity unlinked", timestamp=moment)

@@ -1,0 +1,85 @@
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.providers.client import ExternalIdentity
+from auth.flows.account import identities
+from auth.flows.messages import outgoing
+from auth.flows.sessions.token_response import redirect
+from auth.flows.sign_in import oauth
+from auth.flows.sign_in.destinations import redirect_done, redirect_signed_in
+from auth.flows.sign_in.external_identities import sign_in
+from auth.web import audit, audited, refuses_by_page, schemas, takes_foreign_forms
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.input import checked_redirect, read_body, read_query
+from auth.web.limits import limited
+
+blueprint = Blueprint("oauth", __name__)
+
+_FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge", "prompt")
+
+
+@blueprint.get("/authorize")
+@limited("begin_at_provider")
+@refuses_by_page
+def authorize() -> Response:
+    """Begin a flow, and redirect the browser to the provider (RFC 6749, section 4.1.1)."""
+    if request.method == "HEAD":
+        return Response()
+    query = read_query(schemas.AuthorizeQuery())
+    provider = oauth.provider_named(query["provider"])
+    if query.get("skip_http_redirect") == "true":
+        # A script cannot receive our cookie: the browser has to open this URL.
+        forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
+        return jsonify(url=outgoing.own_url("authorize", forwarded))
+    redirect_to = checked_redirect(query)
+    comes_from_us = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+    if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
+        # It would sign the browser out of its present account. The page asks the user.
+        return redirect(redirect_to, 302)
+    return oauth.begin_sign_in(
+        provider,
+        redirect_to,
+        code_challenge=query.get("code_challenge"),
+        scopes=query.get("scopes"),
+        asks_again=query.get("prompt") == "login",
+        status=302,
+    )
+
+
+@blueprint.get("/callback")
+@blueprint.post("/callback")
+@blueprint.get("/providers/<name>/callback")
+@blueprint.post("/providers/<name>/callback")
+@takes_foreign_forms
+@limited("return_from_provider", unless=lambda: request.method == "HEAD")
+@audited("oauth_refused", sign_in="oauth")
+@refuses_by_page
+def callback(name: str | None = None) -> Response:
+    """Receive the browser from the provider: sign the user in, or link the identity."""
+    if request.method == "HEAD":
+        return Response()
+    read = read_body if request.method == "POST" else read_query
+    query = read(schemas.CallbackQuery())
+    flow = oauth.spend_flow(query.get("state", ""))
+    if flow is None or not flow.is_live:
+        return oauth.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+    target = latchkey.redirects.checked(flow.redirect_to)
+    try:
+        identity = oauth.identify(flow, name, query)
+        if flow.user_id:
+            return _link(flow, identity, target)
+        for_client = not latchkey.redirects.is_own_page(target)
+        outcome = sign_in(identity, for_client=for_client, code_challenge=flow.code_challenge)
+        return redirect_signed_in(target, outcome, way=flow.provider)
+    except ApiError as error:
+        if error.error_code == "service_unavailable":
+            raise
+        return oauth.redirect_with_refusal(flow.redirect_to, error)
+
+
+def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
+    audit.note(user_id=flow.user_id, provider=flow.provider)
+    identities.link(flow, identity)
+    return redirect_done(target, "identity_linked", "Identity linked")

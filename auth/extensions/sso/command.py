@@ -1,0 +1,181 @@
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auth.core.addresses import canonical_typed_email
+from auth.extensions.sso import administering
+from auth.extensions.sso.finding import IDENTIFIER
+from auth.extensions.sso.routes import NewProvider, ProviderChange
+from auth.flows.commands import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
+from auth.web.input import check
+from sql import queries
+
+_MOST_LISTED = 1000
+
+
+@click.group("providers", short_help="Manage the OpenID providers of customers.")
+def command() -> None:
+    """Manage the OpenID providers of customers, which sign in addresses of their domains."""
+
+
+_provider = click.argument("provider", callback=lambda _context, _parameter, name: _identifier(name))
+_secret: dict[str, Any] = {
+    "type": INPUT_FILE_OR_STDIN,
+    "metavar": "FILE",
+    "help": "Read its client secret from FILE, or from standard input with -.",
+}
+_domains = click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    help="Sign in addresses of DOMAIN. Can be repeated.",
+    metavar="DOMAIN",
+)
+_scopes = click.option(
+    "--scope", "scopes", multiple=True, metavar="SCOPE", help="Ask for SCOPE. Can be repeated."
+)
+
+
+def _identifier(name: str) -> str:
+    """Return an identifier, whose prefix may be left out, or an id."""
+    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
+    return name if is_whole else f"{IDENTIFIER}{name}"
+
+
+@command.command("add", short_help="Add the provider of a customer.")
+@_provider
+@click.option("--issuer", required=True, metavar="URL", help="Name the URL of its issuer.")
+@click.option("--client-id", required=True, metavar="ID", help="Name the client ID that it issued.")
+@click.option("--secret-file", required=True, **_secret)
+@click.option("--name", metavar="NAME", help="Name it in the console.")
+@_domains
+@_scopes
+@json_option
+def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None:
+    """Add PROVIDER, and print the redirect URI that the customer registers there.
+
+    \b
+    Example: latchkey providers add acme --issuer https://login.acme.example --client-id latchkey
+             --secret-file acme.secret --domain acme.example
+    """
+    name = members.pop("name") or provider.removeprefix(IDENTIFIER)
+    body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
+    with acting():
+        loaded = check(NewProvider(), body)
+        del loaded["provider_type"]
+        added = administering.create(loaded)
+        show(added, as_json, *_lines(added))
+
+
+@command.command("list", short_help="List the providers, oldest first.")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the providers, oldest first, with their domains and the number of their users.
+
+    \b
+    Example: latchkey providers list
+    """
+    with acting() as latchkey:
+        rows = queries.list_identity_providers(latchkey.db, **administering.FIRST, most=_MOST_LISTED)
+        for row in rows:
+            state = "enabled" if row.enabled else "disabled"
+            domains = ", ".join(row.domains) or "no domain"
+            line = f"{row.identifier}  {state}  {domains}  {row.users} users"
+            show(administering.described(row) | {"users": row.users}, as_json, line)
+
+
+@command.command("show")
+@_provider
+@json_option
+def show_provider(provider: str, as_json: bool) -> None:
+    """Show PROVIDER, without its secret.
+
+    \b
+    Example: latchkey providers show acme
+    """
+    with acting():
+        shown = administering.described(administering.found_provider(provider))
+        show(shown, as_json, *_lines(shown))
+
+
+@command.command("change")
+@_provider
+@click.option("--issuer", metavar="URL", help="Change its issuer, while it has no user.")
+@click.option("--client-id", metavar="ID", help="Change its client ID.")
+@click.option("--secret-file", **_secret)
+@click.option("--name", metavar="NAME", help="Rename it in the console.")
+@_domains
+@_scopes
+@click.option(
+    "--enable/--disable",
+    "enabled",
+    default=None,
+    help="Let it sign in users, or not: that ends everything of its users.",
+)
+@yes_option
+@json_option
+def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool, **members: Any) -> None:
+    """Change PROVIDER. An option that can be repeated replaces the whole list.
+
+    \b
+    Example: latchkey providers change acme --domain acme.example --domain acme.test
+    """
+    body = _given(members, secret_file)
+    if body.get("enabled") is False:
+        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?", is_sure=is_sure)
+    with acting():
+        changed = administering.change(provider, check(ProviderChange(), body))
+        show(changed, as_json, *_lines(changed))
+
+
+@command.command("delete")
+@_provider
+@yes_option
+def delete(provider: str, is_sure: bool) -> None:
+    """Delete PROVIDER with the identities of its users, and end everything of these users.
+
+    \b
+    Example: latchkey providers delete acme
+    """
+    ask(f"Delete {provider}, and end everything of its users?", is_sure=is_sure)
+    with acting():
+        administering.delete(provider)
+    click.echo(f"{provider} is deleted.")
+
+
+@command.command("adopt")
+@_provider
+@click.argument("address")
+def adopt(provider: str, address: str) -> None:
+    """Let PROVIDER sign in the user with ADDRESS, who has signed in another way until now. The user is told.
+
+    \b
+    Example: latchkey providers adopt acme alice@acme.example
+    """
+    email = canonical_typed_email(address)
+    with acting():
+        administering.adopt(provider, email)
+    click.echo(f"{email} can sign in with {provider}.")
+
+
+def _given(members: dict[str, Any], secret_file: Path | None) -> dict[str, Any]:
+    body = {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
+    body = {name: value for name, value in body.items() if value not in (None, [])}
+    if secret_file:
+        with click.open_file(str(secret_file), encoding="utf-8") as file:
+            body["client_secret"] = file.read().strip()
+    return body
+
+
+def _lines(provider: dict[str, Any]) -> list[str]:
+    facts = {
+        "identifier": provider["identifier"],
+        "id": provider["id"],
+        "state": "enabled" if provider["enabled"] else "disabled",
+        "issuer": provider["issuer"],
+        "client ID": provider["client_id"],
+        "domains": ", ".join(provider["domains"]) or "none: it signs in nobody",
+        "redirect URI": provider["redirect_uri"],
+    }
+    return [f"{name + ':':<14}{value}" for name, value in facts.items()]

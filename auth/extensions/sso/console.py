@@ -1,0 +1,171 @@
+"""The providers of customers in the console."""
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.extensions.sso import administering
+from auth.extensions.sso.finding import IDENTIFIER
+from auth.extensions.sso.routes import NewProvider, ProviderChange
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.console_page import MOST, console_page, counted
+from auth.web.html.page import redirect_to_own
+from auth.web.input import check, known_id, read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("providers", __name__)
+
+_TEXTS = ("name", "issuer", "client_id", "client_secret")
+_LISTS = ("domains", "scopes")
+_PATH = "console/providers"
+_ChangeForm = Input.of(
+    **{name: fields.Text(load_default="") for name in _TEXTS},
+    **{name: fields.LongText(load_default="") for name in _LISTS},
+)
+_NewForm = _ChangeForm.of(identifier=fields.Text(load_default=""))
+_AdoptForm = Input.of(email=fields.TypedEmail(required=True))
+_PageQuery = Input.of(after=fields.Timestamp(), after_id=fields.Uuid())
+
+
+@blueprint.get("/console/providers")
+@administrator
+def show_providers() -> Response:
+    """Show the providers, oldest first."""
+    place = administering.FIRST | read_query(_PageQuery())
+    rows = queries.list_identity_providers(latchkey.db, **place, most=MOST + 1)
+    last = rows[MOST - 1] if len(rows) > MOST else None
+    return console_page("providers.html", rows=rows[:MOST], last=last, notice=told(_MAKING | _ACTS))
+
+
+@blueprint.get("/console/providers/<provider_id>")
+@administrator
+def show_provider(provider_id: str) -> Response:
+    subject = _found(provider_id)
+    state = "disable" if subject.row.enabled else "enable"
+    return console_page(
+        "provider.html",
+        provider=subject.row,
+        acts=_ACTS,
+        possible=["change", "adopt", state, "delete"],
+        notice=told(_MAKING | _ACTS),
+    )
+
+
+def _found(provider_id: str) -> Subject:
+    id = known_id(provider_id, "custom_provider_not_found")
+    row = administering.found_provider(id)
+    users = queries.count_users_of_provider(latchkey.db, id=id).total
+    known = SimpleNamespace(**administering.described(row), users=counted(users, "user"))
+    return Subject(row.name, f"{_PATH}/{row.id}", known)
+
+
+def _making() -> Subject:
+    row = SimpleNamespace(
+        id=None, identifier=IDENTIFIER, name="", issuer="", client_id="", domains=[], scopes=[]
+    )
+    return Subject("Providers", _PATH, row)
+
+
+def _new(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    body = check(
+        NewProvider(), _body(form) | {"provider_type": "oidc", "identifier": form["identifier"].strip()}
+    )
+    del body["provider_type"]
+    return body
+
+
+def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    body = _body(form)
+    if not body["client_secret"]:
+        del body["client_secret"]
+    return check(ProviderChange(), body)
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    texts: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
+    return texts | {name: form[name].split() for name in _LISTS}
+
+
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    return redirect_to_own(f"{_PATH}/{administering.create(body)['id']}", "new")
+
+
+def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
+    administering.delete(subject.row.id)
+    return redirect_to_own(_PATH, "delete")
+
+
+_act = partial(Act, needs_factor=True)
+_MAKING = {
+    "new": _act(
+        title="Add a provider",
+        effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
+        undo="You can disable or delete it at any time.",
+        do=_make,
+        done="Provider added. The customer registers its redirect URI.",
+        form=_NewForm,
+        check=_new,
+        template="act_provider.html",
+    ),
+}
+_ACTS = {
+    "change": _act(
+        title="Change provider",
+        effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
+        undo="You can change it back. The issuer can’t change while it has users.",
+        do=lambda subject, body: administering.change(subject.row.id, body),
+        done="Provider changed.",
+        form=_ChangeForm,
+        check=_changed,
+        template="act_provider.html",
+    ),
+    "adopt": _act(
+        title="Move a user",
+        effects=lambda _subject: [
+            "Lets the provider sign in 1 user who has proved an address of its domains.",
+            "The user is told, and keeps the password, passkeys and API keys.",
+        ],
+        undo="You can remove the identity that the next sign-in adds.",
+        do=lambda subject, form: administering.adopt(subject.row.id, form["email"]),
+        done="User moved.",
+        form=_AdoptForm,
+        template="act_adopt.html",
+    ),
+    "disable": _act(
+        title="Disable",
+        effects=lambda subject: [
+            f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
+        ],
+        undo="You can enable it again. What has ended stays ended.",
+        do=lambda subject, _form: administering.change(subject.row.id, {"enabled": False}),
+        done="Provider disabled.",
+        is_destructive=True,
+    ),
+    "enable": _act(
+        title="Enable",
+        effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
+        undo="You can disable it again.",
+        do=lambda subject, _form: administering.change(subject.row.id, {"enabled": True}),
+        done="Provider enabled.",
+    ),
+    "delete": _act(
+        title="Delete",
+        effects=lambda subject: [
+            f"Deletes 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
+            "They can no longer sign in with it. Their accounts stay.",
+        ],
+        undo="This can’t be undone. A new provider doesn’t get these users.",
+        do=_delete,
+        done="Provider deleted.",
+        is_destructive=True,
+    ),
+}
+
+serve(blueprint, "/console/providers", _MAKING, _making)
+serve(blueprint, "/console/providers/<provider_id>", _ACTS, _found)

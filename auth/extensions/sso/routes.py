@@ -1,0 +1,134 @@
+"""The API of GoTrue: /admin/custom-providers, and POST /sso."""
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+from marshmallow import ValidationError, validates_schema
+
+from auth.extensions.sso import administering, finding
+from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions.token_response import redirect
+from auth.web import fields, guard, schemas
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from auth.web.input import checked_redirect, read_body, read_query
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("sso", __name__)
+
+_TYPES = ("oidc", "oauth2")
+_MOST_LISTED = 1000
+
+
+class ProviderChange(schemas.AdminInput):
+    name = fields.ProviderName()
+    client_id = fields.ClientId()
+    client_secret = fields.ClientSecret()
+    issuer = fields.NonEmptyText()
+    discovery_url = fields.Text()
+    acceptable_client_ids = fields.ShortTexts()
+    scopes = fields.ShortTexts()
+    authorization_params = fields.ShortTextsByName()
+    attribute_mapping = fields.ShortTextsByName()
+    custom_claims_allowlist = fields.ShortTexts()
+    domains = fields.ShortTexts()
+    enabled = fields.Flag()
+    # GoTrue has these: nonce and PKCE are always used, and an email is always needed.
+    email_optional = fields.Flag()
+    skip_nonce_check = fields.Flag()
+    pkce_enabled = fields.Flag()
+
+
+class NewProvider(ProviderChange):
+    provider_type = fields.Choice(*_TYPES, required=True)
+    identifier = fields.ProviderIdentifier(required=True)
+    name = fields.ProviderName(required=True)
+    client_id = fields.ClientId(required=True)
+    client_secret = fields.ClientSecret(required=True)
+    issuer = fields.NonEmptyText()
+
+    @validates_schema
+    def has_an_issuer(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if data.get("provider_type") == "oidc" and "issuer" not in data:
+            raise ValidationError("is required", "issuer")
+
+
+_ListQuery = schemas.Input.of(type=fields.Choice(*_TYPES))
+
+
+class _SsoBody(schemas.Challenged):
+    provider_id = fields.Text()
+    domain = fields.Text()
+    skip_http_redirect = fields.Flag(load_default=False)
+
+
+@blueprint.post("/sso")
+@limited("find_provider")
+def sso() -> Response:
+    """Return the URL of the page that begins a sign-in with the provider of a domain."""
+    body = read_body(_SsoBody())
+    if "provider_id" in body and "domain" in body:
+        raise ApiError("both.validation_failed")
+    if "provider_id" not in body and "domain" not in body:
+        raise ApiError("none.validation_failed")
+    row = _by_id(body["provider_id"]) if "provider_id" in body else _by_domain(body["domain"])
+    if not row.enabled:
+        raise ApiError("sso_provider_disabled")
+    wish = {"provider": row.identifier, "redirect_to": checked_redirect(body)}
+    wish |= {"code_challenge": body.get("code_challenge")}
+    # Only a page can set the cookie that binds the sign-in to the browser.
+    url = own_url("authorize", {name: value for name, value in wish.items() if value})
+    return jsonify(url=url) if body["skip_http_redirect"] else redirect(url, 303)
+
+
+def _by_id(id: str) -> "queries.SelectIdentityProvider":
+    if not is_uuid(id):
+        raise ApiError("validation_failed", "provider_id: must be a UUID")
+    return found(finding.select(id), "id.sso_provider_not_found")
+
+
+def _by_domain(domain: str) -> "queries.SelectProviderOfDomain":
+    return found(finding.of_domain(domain), "sso_provider_not_found")
+
+
+@blueprint.get("/admin/custom-providers")
+@guard.service_role
+def list_providers() -> Response:
+    """List all providers, oldest first."""
+    query = read_query(_ListQuery())
+    if query.get("type") == "oauth2":
+        return jsonify(providers=[])
+    rows = queries.list_identity_providers(latchkey.db, **administering.FIRST, most=_MOST_LISTED)
+    return jsonify(providers=[administering.described(row) for row in rows])
+
+
+@blueprint.post("/admin/custom-providers")
+@guard.service_role
+def create_provider() -> tuple[Response, int]:
+    body = read_body(NewProvider())
+    if body.pop("provider_type") != "oidc":
+        raise ApiError("oauth2.validation_failed", "provider_type: must be oidc")
+    return jsonify(administering.create(body)), 201
+
+
+@blueprint.get("/admin/custom-providers/<identifier>")
+@guard.service_role
+def get_provider(identifier: str) -> Response:
+    return jsonify(administering.described(administering.found_provider(identifier)))
+
+
+@blueprint.put("/admin/custom-providers/<identifier>")
+@guard.service_role
+def update_provider(identifier: str) -> Response:
+    return jsonify(administering.change(identifier, read_body(ProviderChange())))
+
+
+@blueprint.delete("/admin/custom-providers/<identifier>")
+@guard.service_role
+def delete_provider(identifier: str) -> tuple[str, int]:
+    """Delete a provider with the identities of its users, and end everything of these."""
+    read_body(schemas.AdminInput())
+    administering.delete(identifier)
+    return "", 204

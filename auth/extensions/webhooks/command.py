@@ -1,0 +1,215 @@
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import click
+from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from auth.core import promises
+from auth.core.net import webhook_urls as webhooks
+from auth.core.settings.values import urls
+from auth.core.settings.values.validators import sentence
+from auth.core.text.labels import label
+from auth.core.text.moments import clock
+from auth.delivery.senders import http_post
+from auth.delivery.senders.sender import TryLater
+from auth.flows.admin import webhooks as admin
+from auth.flows.commands import acting, ask, json_option, open_parts, show, yes_option
+from auth.web.errors import ApiError
+from sql import queries
+
+_id = click.argument("webhook_id")
+# Seconds in which the delivery process answers.
+_PATIENCE = 20
+DESCRIPTION = "latchkey webhooks listen"
+# Waiting events are counted up to here.
+_COUNTED = 1000
+_MOST_BYTES = 64 * 1024
+_STOPS = {signal.SIGTERM, signal.SIGINT}
+
+
+@click.group("webhooks", short_help="List, enable and try out webhooks.")
+def command() -> None:
+    """List, enable and try out webhooks."""
+
+
+@command.command("list", short_help="List the webhooks and their state.")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the webhooks, oldest first, with their state. Of a URL, only the origin is shown.
+
+    \b
+    Example: latchkey webhooks list
+    """
+    for webhook in queries.list_webhook_states(open_parts().db, id=None, most=_COUNTED):
+        state = f"failing since {clock(webhook.failing_since)}" if webhook.failing_since else "works"
+        if webhook.disabled_at and webhook.disabled_reason:
+            state = f"disabled {clock(webhook.disabled_at)}: {label('disabled', webhook.disabled_reason)}"
+        line = f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting"
+        show(webhook._asdict(), as_json, line)
+
+
+@command.command("enable", short_help="Enable a webhook that was disabled.")
+@_id
+@yes_option
+@json_option
+def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
+    """Enable a webhook that was disabled, and send its waiting events.
+
+    \b
+    Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    ask(f"Send events to {webhook_id}?", is_sure=is_sure)
+    with acting():
+        webhook, _secret = admin.change(webhook_id, {"disabled": False})
+    click.echo(webhook if as_json else f"{webhook_id} is enabled.")
+
+
+@command.command("test", short_help="Send a test event, and print the response.")
+@_id
+@click.option(
+    "--event",
+    type=click.Choice(webhooks.EVENTS),
+    default=webhooks.EVENTS[0],
+    show_default=True,
+    help="Send this event.",
+)
+@yes_option
+@json_option
+def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
+    """Send an event about a made-up user, through the delivery process, and print the response.
+
+    Exits with 3 if the event was not accepted within 20 seconds.
+
+    \b
+    Example: latchkey webhooks test 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    ask(f"Send a test event to {webhook_id}?", is_sure=is_sure)
+    with acting() as latchkey:
+        delivery = json.loads(admin.send_test(webhook_id, event))
+        deadline, pause = time.monotonic() + _PATIENCE, 0.1
+        while _is_unanswered(delivery) and time.monotonic() < deadline:
+            time.sleep(pause)
+            pause = min(pause * 2, 1.6)
+            row = queries.select_delivery(latchkey.db, webhook_id=webhook_id, id=delivery["id"])
+            delivery = row.details if row else delivery
+    result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
+    show(delivery, as_json, f"{delivery['status']}: {result}")
+    if delivery["status"] != "sent":
+        sys.exit(3)
+
+
+def _http_url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else urls.http_url(value)
+    except ValueError as error:
+        raise click.BadParameter(sentence(error)) from None
+
+
+def _secret() -> str:
+    """Return a secret that was not an argument, which other users could see."""
+    given = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
+    try:
+        return urls.webhook_secret(given) if given else webhooks.new_secret()
+    except ValueError as error:
+        raise click.BadParameter(sentence(error), param_hint="'LATCHKEY_WEBHOOK_SECRET'") from None
+
+
+@command.command("listen", short_help="Print the events of a service on this machine.")
+@click.option(
+    "--forward",
+    metavar="URL",
+    callback=_http_url,
+    help="Forward each event to this URL, with its signature.",
+)
+@json_option
+def listen(forward: str | None, as_json: bool) -> None:
+    """Print the events of a service on this machine until SIGTERM or Ctrl-C.
+
+    For development: registers a webhook for this process, and deletes it on exit. Prints the application's
+    response; events that it refuses are not sent again. Signs with LATCHKEY_WEBHOOK_SECRET or a new secret.
+
+    \b
+    Example: latchkey webhooks listen --forward http://localhost:3000/hooks
+    """
+    secret = _secret()
+    with acting() as latchkey, _Receiver(secret, forward, as_json) as receiver:
+        if not latchkey.settings.webhook_private_networks:
+            raise click.ClickException(
+                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
+                " true, and restart the service."
+            )
+        # In all threads: the system may give a signal to any, and a handler would not wake the main one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
+        url = f"http://127.0.0.1:{receiver.server_port}/"
+        body = {"url": url, "description": DESCRIPTION, "events": list(webhooks.EVENTS)}
+        id = json.loads(admin.create(body, secret)[0])["id"]
+        try:
+            click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=as_json)
+            signal.sigwait(_STOPS)
+        finally:
+            with suppress(ApiError):
+                admin.delete(id)
+            receiver.shutdown()
+    click.echo("Stopped.", err=as_json)
+
+
+def _is_unanswered(delivery: dict[str, Any]) -> bool:
+    return delivery["status"] == "waiting" and not delivery["last_error"]
+
+
+class _Receiver(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, secret: str, forward: str | None, as_json: bool) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.webhook = Webhook(secret)
+        self.forward = forward
+        self.as_json = as_json
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = promises.HTTP_TIMEOUT
+    server: _Receiver
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        body = self.rfile.read(min(int(length), _MOST_BYTES)) if length.isdecimal() else b""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            event = self.server.webhook.verify(body, headers)
+        except (WebhookVerificationError, ValueError):
+            self.send_response(401)  # any process on this machine can post here
+        else:
+            forward = self.server.forward
+            answer = _post(forward, body, headers) if forward else None
+            id = headers["webhook-id"]
+            told = {"id": id, "event": event, "response": answer}
+            show(told, self.server.as_json, _line(event, id, answer))
+            self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def _line(event: dict[str, Any], id: str, answer: str | None) -> str:
+    user = event["data"]["user"]
+    parts = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-", id, answer]
+    return "  ".join(filter(None, parts))
+
+
+def _post(url: str, body: bytes, headers: dict[str, str]) -> str:
+    passed_on = {name: headers[name] for name in headers if name.startswith(("webhook-", "content-type"))}
+    try:
+        return http_post.post(url, body, passed_on, timeout=promises.HTTP_TIMEOUT - 2).status_line
+    except TryLater as failure:
+        return str(failure)

@@ -1,0 +1,75 @@
+from flask import Blueprint, Response, json, jsonify
+
+from auth.flows.admin import webhooks
+from auth.flows.admin.webhooks import found_webhook, webhook_id_of
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.input import read_body, read_query
+from auth.web.paging import bounds, paginated
+from sql import queries
+
+blueprint = Blueprint("webhooks", __name__)
+
+
+@blueprint.post("/admin/webhooks")
+@guard.service_role
+def create_webhook() -> Response:
+    return _with_secret(*webhooks.create(read_body(schemas.NewWebhook())))
+
+
+@blueprint.get("/admin/webhooks")
+@guard.service_role
+def list_webhooks() -> Response:
+    query = read_query(schemas.AdminPageQuery())
+    row = queries.list_webhooks(latchkey.db, **bounds(query))
+    return paginated(row.webhooks, row.total, query)
+
+
+@blueprint.get("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def get_webhook(webhook_id: str) -> Response:
+    row = queries.select_webhook(latchkey.db, id=webhook_id_of(webhook_id))
+    return JsonResponse(found_webhook(row).webhook_object)
+
+
+@blueprint.put("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def update_webhook(webhook_id: str) -> Response:
+    changed, secret = webhooks.change(webhook_id, read_body(schemas.WebhookChange()))
+    return _with_secret(changed, secret) if secret else JsonResponse(changed)
+
+
+@blueprint.delete("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def delete_webhook(webhook_id: str) -> Response:
+    """Delete a webhook. Its waiting events are not sent."""
+    read_body(schemas.AdminInput())
+    webhooks.delete(webhook_id)
+    return jsonify({})
+
+
+@blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
+@guard.service_role
+def list_deliveries(webhook_id: str) -> Response:
+    query = read_query(schemas.AdminPageQuery())
+    row = found_webhook(queries.list_deliveries(latchkey.db, id=webhook_id_of(webhook_id), **bounds(query)))
+    return paginated(row.deliveries, row.total, query)
+
+
+@blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
+@guard.service_role
+def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
+    read_body(schemas.AdminInput())
+    return JsonResponse(webhooks.redeliver(webhook_id, delivery_id))
+
+
+@blueprint.post("/admin/webhooks/<webhook_id>/test")
+@guard.service_role
+def test_webhook(webhook_id: str) -> Response:
+    event = read_body(schemas.TestEvent())["event"]
+    return JsonResponse(webhooks.send_test(webhook_id, event))
+
+
+def _with_secret(webhook: str, secret: str) -> Response:
+    return JsonResponse(json.dumps(json.loads(webhook) | {"secret": secret}))

@@ -1,0 +1,1 @@
+"""What the product does, one package or file a subject. `views.py` is the JSON API of each."""

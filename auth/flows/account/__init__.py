@@ -1,0 +1,1 @@
+"""Users about themselves: their profile, identities, keys and applications."""

@@ -1,0 +1,52 @@
+"""What users allow applications: one grant for each user and client."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from auth.flows.messages.outgoing import notify
+from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import remove as removing
+from auth.web import audit, guard
+from auth.web.context import latchkey
+from sql import Transaction, queries
+
+
+def own() -> list[dict[str, Any]]:
+    """Return the caller's grants, newest first; none where applications are disabled. Raises `ApiError`."""
+    if not latchkey.settings.oauth_server:
+        return []
+    found: list[dict[str, Any]] = json.loads(
+        guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants
+    )
+    return found
+
+
+def add(tx: Transaction, user: Any, client: Any, asked: Any) -> None:
+    """Allow a client the scopes of a request, with those that it had, in the session of the locked caller."""
+    columns = {"user_id": user.id, "client_id": client.id, "scopes": asked.scopes}
+    if queries.write_grant(tx, **columns).is_first:
+        # Anybody may choose the name of a dynamic client.
+        name = None if client.is_dynamic else client.name
+        notify(tx, user, "application_added", application=name)
+    details = {"client_id": client.id, "client": client.name, "scopes": " ".join(asked.scopes)}
+    audit.record(tx, user.id, user.email, ["grant_added"], [], **details, resource=asked.resource)
+
+
+def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+    """Remove the grants of these ids, or of a client, with their sessions, and return whether there were any.
+    The user's row is locked.
+    """
+    rows = queries.remove_grants(tx, user_id=user.id, ids=list(ids), client_id=client_id)
+    for row in rows:
+        details = {"client_id": row.client_id, "client": row.name}
+        audit.record(tx, user.id, user.email, ["grant_removed"], [], **details)
+    return bool(rows)
+
+
+def withdraw(client_id: str) -> bool:
+    """Remove the caller's grant to a client, and return whether there was one. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        known = queries.select_grant(tx, user_id=guard.caller_id(), client_id=client_id)
+        caller = lock_caller(tx, removing("grant", known.id if known else ""))
+        return remove(tx, caller, client_id=client_id)

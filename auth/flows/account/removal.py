@@ -1,0 +1,122 @@
+"""Removing what a user can sign in with: an address, an identity, or what was added recently; also an address
+that is pending."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from auth.core.text.names import PREFIX
+from auth.flows.account import api_keys, grants
+from auth.flows.factors import factors
+from auth.flows.messages.outgoing import notify
+from auth.flows.sign_in.reauthentication import proof_needed, remove
+from auth.web import audit, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from sql import Transaction, queries
+
+ADDRESSES = ("email", "phone")
+_FACTORS = ("totp", "webauthn", "passkey")
+
+
+def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
+    """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
+    return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
+
+
+def require_of_settings(provider: str) -> None:
+    """Raise `ApiError` for a customer's provider, whose identities no user adds or removes."""
+    if provider.startswith(PREFIX):
+        raise ApiError("customer.manual_linking_disabled")
+
+
+def removed_providers(
+    tx: Transaction, user_id: str, providers: Sequence[str], ids: Sequence[str]
+) -> list[str]:
+    """Return the providers of the identities and recent additions to remove. Raises `ApiError`."""
+    recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
+    if not recent.issuperset(ids):
+        raise ApiError("validation_failed", "remove: must be ids of recent_changes")
+    rows = queries.list_ways_to_sign_in(tx, user_id=user_id, ids=ids) if ids else []
+    return sorted({*providers, *(row.provider for row in rows)})
+
+
+def take_away(
+    tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
+) -> str | None:
+    """Remove identities and recent additions of a caller whom `lock_caller` has allowed it, and end the other
+    sessions, unless there are grants and API keys only. Returns the email that remains. Raises `ApiError`.
+    """
+    providers = removed_providers(tx, caller.id, providers, ids)
+    recent = list_recent(tx, caller.id)
+    factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
+    email = None if "email" in providers else caller.email
+    for provider in providers:
+        require_of_settings(provider)
+        if provider not in ADDRESSES and not latchkey.settings.manual_linking:
+            raise ApiError("manual_linking_disabled")
+        if provider in ADDRESSES:
+            notify(tx, caller, f"{provider}_changed")
+            acts = ["email_removed" if provider == "email" else "phone_removed"]
+            audit.record(tx, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
+        else:
+            notify(tx, caller, "identity_unlinked", provider=provider)
+            audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
+    factors.remove_recent(tx, caller, factor_ids)
+    grants.remove(tx, caller, ids=ids)
+    api_keys.remove_of(tx, caller, ids)
+    if providers or factor_ids:
+        queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
+        check_remaining(tx, caller.id)
+        # An attacker who added the removed credential may have signed in with it.
+        kept, reason = g.caller.session_id, "way_to_sign_in_removed"
+        queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
+    return email
+
+
+def withdraw_changes(tx: Transaction, user: Any, kinds: Sequence[str]) -> None:
+    """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
+
+    This needs no proof, because it adds no way to sign in.
+    """
+    pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
+    if pending:
+        queries.withdraw_changes(tx, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
+        acts = [
+            "email_change_withdrawn" if "email" in pending else None,
+            "phone_change_withdrawn" if "phone" in pending else None,
+        ]
+        details = {f"new_{kind}": address for kind, address in pending.items()}
+        audit.record(tx, user.id, user.email, acts, [], **details)
+
+
+def has_recent_factor(user_id: str) -> bool:
+    """Whether a factor or passkey of the last seven days may be a thief's."""
+    return any(change["type"] in _FACTORS for change in list_recent(latchkey.db, user_id))
+
+
+def may_remove_recent(user_id: str) -> bool:
+    """Whether the caller may remove at least one recent addition."""
+    recent = list_recent(latchkey.db, user_id)
+    return any(_may_remove(change["id"]) for change in recent)
+
+
+def _may_remove(id: str) -> bool:
+    try:
+        proof_needed(remove(None, id))
+    except ApiError:
+        return False
+    return True
+
+
+def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
+    """Raises `ApiError` if a locked user could not sign in, with `password_counts` by an unproved address."""
+    settings = latchkey.settings
+    enabled = {
+        "email": settings.email_enabled,
+        "phone": settings.offers_phone,
+        "passkey": settings.passkeys_enabled,
+        "password": password_counts,
+    }
+    usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
+        raise ApiError("single_identity_not_deletable")

@@ -1,0 +1,79 @@
+from flask import Blueprint, Response, jsonify
+
+from auth.flows.account import removal
+from auth.flows.account.changes import change_user, delete_caller
+from auth.flows.passkeys import assertions
+from auth.flows.sessions.token_response import token_response
+from auth.flows.sign_in import api_key_tokens
+from auth.flows.sign_in.reauthentication import record_reauthentication
+from auth.web import dialect, factor_schemas, g, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.declarations import Level, asks_more, audited, counted, takes_metadata
+from auth.web.input import checked_redirect, json_body, read_body
+from auth.web.limits import count_too, limited
+from sql import queries
+
+blueprint = Blueprint("user", __name__)
+
+
+@limited("change_address", key=guard.caller_on_network)
+def _count_address_change() -> None:
+    pass
+
+
+@blueprint.get("/user")
+@guard.access_token_or_api_key(Level.SESSION)
+def get_user() -> Response:
+    if g.key_caller:
+        return JsonResponse(guard.admit(api_key_tokens.user_of(g.key_caller)).user_object)
+    row = guard.admit(queries.select_user(latchkey.db, **guard.caller()))
+    return JsonResponse(row.user_object)
+
+
+@blueprint.get("/user/recent_changes")
+@guard.access_token(Level.SESSION)
+def get_recent_changes() -> Response:
+    """Return what was added to the caller in the last seven days; PUT /user removes it."""
+    guard.live_caller()
+    return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
+
+
+@blueprint.put("/user")
+@takes_metadata
+@guard.access_token(Level.SESSION)
+@limited("change_user", key=guard.caller_on_network)
+@counted("change_address")
+@audited("change_refused")
+@asks_more
+def update_user() -> Response:
+    # Only now, because no body is parsed before a limit has counted the request.
+    if any(json_body().get(name) is not None for name in ("email", "phone")):
+        count_too(_count_address_change)
+    body = read_body(schemas.UserChange())
+    link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
+    return JsonResponse(change_user(body, link).user_object)
+
+
+@blueprint.delete("/user")
+@guard.access_token(Level.AAL2)
+@limited("delete_user", key=guard.caller_on_network)
+@audited("change_refused")
+def delete_user() -> Response:
+    moment = delete_caller(read_body(schemas.Reauthentication()))
+    return jsonify(message="User deleted", timestamp=moment)
+
+
+@blueprint.post("/reauthenticate")
+@guard.access_token(Level.SESSION)
+@limited("give_proof", key=guard.caller_on_network)
+@audited("change_refused")
+@dialect.translated(writes=lambda _body: {})
+def confirm_reauthentication() -> Response:
+    """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
+    known = guard.live_caller()
+    body = read_body(factor_schemas.Proof())
+    if "credential" in body:
+        moment, session = assertions.prove(body, for_client=True)
+        return token_response(session, message="Reauthenticated", timestamp=moment)
+    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))

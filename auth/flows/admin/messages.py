@@ -1,0 +1,162 @@
+"""Invitations, and messages sent again by an administrator, who never sees the link or the code."""
+
+import uuid
+from typing import Any
+
+from auth.core import promises
+from auth.core.text import names
+from auth.core.tokens import one_time
+from auth.flows import admission
+from auth.flows.messages import outgoing
+from auth.flows.messages.message_requests import write_requested
+from auth.flows.sign_in.destinations import requested_target
+from auth.flows.sign_up.sign_up import create_addressed_user
+from auth.web import audit, counts, g, targets
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found, unavailable
+from auth.web.input import known_id
+from auth.web.targets import Claim
+from sql import Transaction, queries
+
+# Messages that users request. Resending one creates another link or code.
+REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
+
+
+def invitation(email: str, groups: list[str]) -> dict[str, Any]:
+    """Return the `Invitation` body of an address and the names of groups."""
+    return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
+
+
+def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
+    """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
+    settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
+    # The address first, so that an invitation refused by its window does not count for the service.
+    windows = [
+        counts.window("invite", settings.rate_limit_invite_per_address, email),
+        counts.window("invite", settings.rate_limit_invite),
+    ]
+    known = queries.select_user_of_address(latchkey.db, address=email)
+    known = None if known and known.gives_way else known
+    if known and not known.is_invited:
+        raise ApiError("email_exists")
+    # Without a hook, a user who is deleted meanwhile is created again.
+    is_asked = not (known and latchkey.lists.new_user)
+    new_id = admission.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
+    quota = outgoing.take_quota(email, windows)
+    with targets.act(claim) as tx:
+        own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
+        queries.make_way(tx, addresses=[email], owner_id=None, because="created_again")
+        created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
+        user_id = created_id or _renew_invitation(tx, body)
+        administrator = g.administrator
+        inviter = administrator and (names.person(administrator.name) or administrator.email)
+        message_id = _write_invitation(tx, user_id, email, redirect_to, inviter=inviter)
+        acts = ["user_created" if created_id else None, "invited"]
+        events, made_by = ["user.created" if created_id else None], "invitation" if created_id else None
+        audit.record(tx, user_id, email, acts, events, by=made_by)
+        user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
+    outgoing.add_quota_headers(quota)
+    return user, message_id
+
+
+def _renew_invitation(tx: Transaction, body: dict[str, Any]) -> str:
+    user = queries.lock_user_by_email(tx, email=body["email"])
+    if user is None:
+        raise unavailable()
+    if not user.is_invited:
+        raise ApiError("email_exists")
+    targets.check(tx, user.id, user)
+    own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
+    queries.renew_invitation(tx, user_id=user.id, **own)
+    return user.id
+
+
+def _write_invitation(
+    tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
+) -> str:
+    message = outgoing.Message(email, code=False, lifetime=promises.INVITATION_LIFETIME)
+    message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
+    message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
+    return message.id
+
+
+def find(message_id: str) -> "queries.SelectMessage":
+    """Return the row of an email or SMS that can be sent again. Raises `ApiError`."""
+    id = known_id(message_id, "message.not_found")
+    message = found(queries.select_message(latchkey.db, id=id), "message.not_found")
+    if message.is_for_administrator:
+        raise targets.refusal(message.user_id)
+    if why := _obstacle(message):
+        raise ApiError("message.validation_failed", why=why)
+    return message
+
+
+def _obstacle(message: Any) -> str | None:
+    if message.outcome == "waiting":
+        return None
+    if message.channel == "logout":
+        return "an application is told of the end of a session for an hour"
+    if not message.has_user:
+        return "its user no longer exists"
+    if message.kind == "reauthentication":
+        return "only the user can request this code"
+    if message.has_link and message.outcome == "sent":
+        return "it was delivered, and a new one would void its link"
+    return None
+
+
+def resend(message_id: str) -> None:
+    """Send an email or SMS again; send a waiting one immediately. Raises `ApiError`."""
+    message = find(message_id)
+    if message.outcome == "waiting":
+        with targets.act() as tx:
+            if message.has_user:
+                targets.lock(tx, message.user_id)
+            queries.hurry_message(tx, id=message.id)
+            return
+    quota = outgoing.take_quota(message.recipient)
+    with targets.act() as tx:
+        # The user may have become an administrator.
+        targets.lock(tx, message.user_id)
+        # The languages and browser of the first request, not the administrator's.
+        names = ("languages", "user_agent", "inviter", "channel")
+        variables = {name: message.variables.get(name) for name in names}
+        if message.kind in REQUESTED:
+            _request_again(tx, message, variables)
+        elif message.kind == "invite":
+            _invite_again(tx, message, variables)
+        else:
+            _notify_again(tx, message)
+        audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
+    outgoing.add_quota_headers(quota)
+
+
+def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+    purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
+    to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
+    admission.check_channel(**to)
+    user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
+    # The address may belong to another user now.
+    if user is None or user.id != message.user_id or not user.is_due:
+        raise ApiError("undue.validation_failed")
+    again, link = outgoing.Message(message.recipient), {"redirect_to": message.variables.get("redirect_to")}
+    asked = ("code_challenge", "browser_hash", "user_agent", "ip")
+    bound_to = {name: getattr(message, name) for name in asked}
+    write_requested(tx, again, purpose, user, link, bound_to, **variables)
+
+
+def _invite_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+    user = queries.lock_user_by_email(tx, email=message.recipient)
+    if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
+        raise ApiError("undue.validation_failed")
+    _write_invitation(tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables)
+
+
+def _notify_again(tx: Transaction, message: Any) -> None:
+    """Copy a notice. If its undo link never left, the copy gets another one in its place."""
+    id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
+    if message.has_link:
+        renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
+        if queries.renew_undo_token(tx, **renewed):
+            sealed = latchkey.sealer.seal_json({"token": token}, id)
+    queries.copy_notice(tx, id=message.id, new_id=id, secret=sealed)

@@ -1,0 +1,1 @@
+"""GET /dev/inbox: the messages that development shows instead of sending them."""

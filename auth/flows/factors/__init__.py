@@ -1,0 +1,1 @@
+"""Second factors: apps, phones, and recovery codes."""

@@ -1,0 +1,300 @@
+"""Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
+
+import uuid
+from typing import Any
+
+from auth.core.factors import totp
+from auth.core.factors.webauthn import WRONG_SIGNATURE
+from auth.flows.factors import factor_codes
+from auth.flows.messages.outgoing import notify
+from auth.flows.passkeys import assertions
+from auth.flows.sessions.issuing import Issue, about_own, is_asked
+from auth.flows.sessions.token_response import Session, raise_session
+from auth.flows.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
+from auth.flows.sign_in.reauthentication import remove as removing
+from auth.web import audit, g, guard, targets
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from sql import Database, Transaction, queries
+
+_DISABLED = {
+    "totp": "mfa_totp_enroll_not_enabled",
+    "webauthn": "mfa_webauthn_enroll_not_enabled",
+    "phone": "mfa_phone_enroll_not_enabled",
+}
+NO_CREDENTIAL = dict.fromkeys(
+    (
+        "credential_id", "public_key", "sign_count", "transports",
+        "aaguid", "backup_eligible", "backed_up",
+    )
+)  # fmt: skip
+
+
+def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
+    factor_type = body["factor_type"]
+    # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
+    if not latchkey.settings.mfa_enabled or factor_type == "phone":
+        raise ApiError(_DISABLED[factor_type])
+    given = give_proof(known, body, add("factor"))
+    factor_id, name = str(uuid.uuid4()), body["friendly_name"]
+    secret = totp.new_secret() if factor_type == "totp" else None
+    sealed = latchkey.sealer.seal(secret, factor_id) if secret else None
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, add("factor"), given=given)
+        check_room(tx, caller.id)
+        columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
+        if not queries.insert_factor(tx, secret=sealed, **columns):
+            raise ApiError("mfa_factor_name_conflict")
+        # `select_factor` finds the session by this row, whose id stays in the database.
+        assertions.write_challenge(tx, factor_type, None, **_owner(factor_id))
+    members = {"totp": _app_members(caller, body, secret)} if secret else {}
+    return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
+
+
+def begun_app(factor_id: str) -> dict[str, str]:
+    """Return the secret of an app again, to the session that has begun to enrol it. Raises `ApiError`."""
+    factor = _own_factor(latchkey.db, factor_id)
+    if factor.is_verified or factor.secret is None:
+        raise ApiError("mfa_factor_not_found")
+    return _app_members(guard.live_caller(), {}, latchkey.sealer.open(bytes(factor.secret), factor_id))
+
+
+def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
+    account = caller.email or caller.phone or caller.id
+    uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)
+    return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
+
+
+def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
+    _check_site(site or {})
+    sent: bytes | None = None
+    members: dict[str, Any] = {}
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        factor = _own_factor(tx, factor_id)
+        if factor.factor_type == "webauthn":
+            sent, members = _key_options(tx, caller, factor)
+        row = assertions.write_challenge(tx, factor.factor_type, sent, **_owner(factor.id))
+    return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
+
+
+def _key_options(tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
+    """Return a challenge for a security key, and the member of the response that has its options."""
+    site, known = latchkey.relying_party, queries.list_credentials(tx, user_id=caller.id)
+    if factor.is_verified:
+        own = [row for row in known if row.id == factor.id]
+        challenge, public_key = site.request_options(own, is_passkey=False)
+    else:
+        name = assertions.name_of(caller)
+        challenge, public_key = site.creation_options(caller.id, name, known, is_passkey=False)
+    options = {"type": _ceremony(factor), "credential_options": {"publicKey": public_key}}
+    return challenge, {"webauthn": options}
+
+
+def _ceremony(factor: Any) -> str:
+    return "request" if factor.is_verified else "create"
+
+
+def _check_site(sent: dict[str, Any]) -> None:
+    """Compare the relying party that a client names with the service's. Raises `ApiError`."""
+    site = latchkey.relying_party
+    if sent.get("rpId", site.id) != site.id:
+        raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
+    if not set(sent.get("rpOrigins", [])).issubset(site.origins):
+        raise ApiError("validation_failed", f"webauthn.rpOrigins: must be among {', '.join(site.origins)}")
+
+
+def _owner(factor_id: str) -> dict[str, str | None]:
+    return assertions.own_session() | {"factor_id": factor_id}
+
+
+def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
+    """Raise the caller's session to `aal2` by a code. Raises `ApiError`."""
+    if is_asked(for_client=for_client):
+        factor = _own_factor(latchkey.db, factor_id)
+        if not factor_codes.is_totp(guard.caller_id(), factor, code):
+            raise ApiError("mfa_verification_failed")
+    issue = about_own("totp", for_client=for_client)
+    with latchkey.db.transaction() as tx:
+        factor = _own_factor(tx, factor_id)
+        match = factor_codes.check_app_code(tx, guard.caller_id(), [factor], code)
+        issue.confirm(tx)
+        caller = lock_caller(tx, *_acts(factor), given="begun")
+        if not queries.try_challenge(tx, id=challenge_id, **_owner(factor.id)):
+            raise ApiError("mfa_challenge_expired")
+        if factor_codes.spend_totp(tx, match):
+            queries.delete_challenge(tx, id=challenge_id)
+            return Session(_complete(tx, caller, factor, "totp"), issue)
+    raise ApiError("mfa_verification_failed")
+
+
+def verify_code(code: str) -> "queries.RaiseSession":
+    """Raise the caller's session to `aal2` by a code of any of their authenticator apps, and return its row.
+    Raises `ApiError`.
+    """
+    session = None
+    with latchkey.db.transaction() as tx:
+        apps = queries.list_totp_factors(tx, user_id=guard.caller_id(), verified_before=None)
+        match = factor_codes.check_app_code(tx, guard.caller_id(), apps, code)
+        caller = lock_caller(tx)
+        if match and factor_codes.spend_totp(tx, match):
+            app = next(app for app in apps if app.id == match.factor_id)
+            session = _complete(tx, caller, app, "totp")
+    if session is None:
+        raise ApiError("mfa_verification_failed")
+    return session
+
+
+def verify_webauthn(
+    factor_id: str,
+    challenge_id: str,
+    sent: dict[str, Any],
+    *,
+    for_client: bool = False,
+    added_before: Any = None,
+) -> Session:
+    """Raise the caller's session to `aal2` by a security key. Raises `ApiError`."""
+    _check_site(sent)
+    factor = _own_factor(latchkey.db, factor_id)
+    # Before the challenge is spent.
+    proof_needed(*_acts(factor))
+    if sent["type"] != _ceremony(factor):
+        raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
+    challenge = assertions.spend_challenge(challenge_id, assertions.SECURITY_KEY, **_owner(factor.id))
+    response, created = sent["credential_response"], {}
+    credential = assertion = None
+    if factor.is_verified:
+        credential, assertion = assertions.verify(response, challenge, assertions.SECURITY_KEY)
+        if credential.id != factor.id:
+            raise assertions.failed(WRONG_SIGNATURE)
+        assertions.require_older(credential, added_before)
+    else:
+        created = assertions.verify_creation(response, challenge, assertions.SECURITY_KEY)
+    issue = about_own("webauthn", for_client=for_client)
+    return _use_key(factor, created, credential, assertion, issue)
+
+
+def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue) -> Session:
+    refusal = None
+    with latchkey.db.transaction() as tx:
+        issue.confirm(tx)
+        caller = lock_caller(tx, *_acts(factor), given="begun")
+        # Another request may have verified or removed it.
+        if _own_factor(tx, factor.id).is_verified != factor.is_verified:
+            raise ApiError("mfa_factor_not_found")
+        if factor.is_verified:
+            refusal = assertions.use(tx, credential, assertion, caller.email)
+        if refusal is None:
+            return Session(_complete(tx, caller, factor, "webauthn", **created), issue)
+    raise refusal
+
+
+def _acts(factor: Any) -> list[Act]:
+    """Return what verifying a factor does. `enrol` has asked for the proof."""
+    return [] if factor.is_verified else [add("factor")]
+
+
+def _complete(
+    tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any
+) -> "queries.RaiseSession":
+    """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
+    if not factor.is_verified:
+        check_room(tx, caller.id)
+        notify(tx, caller, "factor_added")
+        end_other_sessions(tx, caller.id)
+        queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
+    act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
+    _record(tx, caller, act, factor, event)
+    return raise_session(tx, g.caller.session_id, method, factor.id)
+
+
+def end_other_sessions(tx: Transaction, user_id: str) -> None:
+    """End what is below the level of a user who is about to get a first factor: it began under other rules.
+
+    So did pending changes of an address, which a thief could confirm afterwards without the factor.
+    """
+    if queries.count_verified_factors(tx, user_id=user_id).total == 0:
+        kept = g.caller.session_id
+        queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added", voids=True)
+
+
+def check_room(tx: Transaction, user_id: str) -> None:
+    """Raises `ApiError` if a user whose row is locked may not have one more factor."""
+    most = latchkey.settings.mfa_max_enrolled_factors
+    if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
+        raise ApiError("too_many_enrolled_mfa_factors")
+
+
+def rename(factor_id: str, name: str) -> None:
+    """Give one of the caller's factors another name."""
+    with latchkey.db.transaction() as tx:
+        _rename(tx, lock_caller(tx), factor_id, name)
+
+
+def rename_any(user_id: str, factor_id: str, name: str) -> str:
+    """Give a verified factor of any user another name, and return it as JSON."""
+    with targets.act() as tx:
+        return _rename(tx, targets.lock(tx, user_id), factor_id, name)
+
+
+def _rename(tx: Transaction, user: Any, factor_id: str, name: str) -> str:
+    renamed = queries.rename_factor(tx, id=factor_id, user_id=user.id, friendly_name=name)
+    row = found(renamed, "mfa_factor_not_found")
+    _record(tx, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
+    return row.object
+
+
+def remove(factor_id: str, body: dict[str, Any]) -> None:
+    """Remove one of the caller's factors."""
+    act = removing("factor", factor_id)
+    given = give_proof(guard.live_caller(), body, act)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, act, given=given)
+        factor = _find(tx, caller.id, factor_id)
+        if factor.is_verified:
+            notify(tx, caller, "factor_removed")
+            _record(tx, caller, "factor_removed", factor, "user.updated")
+        queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
+
+
+def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
+    """Remove factors and passkeys that were added to a caller whose row is locked."""
+    for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
+        notify(tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
+        _record(tx, caller, "factor_removed", factor, None)
+    queries.remove_factors(tx, user_id=caller.id, ids=ids)
+
+
+def remove_any(user_id: str, factor_id: str) -> None:
+    """Remove a factor of any user, and notify the user."""
+    with targets.act() as tx:
+        remove_of(tx, targets.lock(tx, user_id), factor_id)
+
+
+def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
+    """Remove a factor of a user whose row an administrator has locked."""
+    factor = _find(tx, user.id, factor_id)
+    if factor.is_verified:
+        notify(tx, user, "factor_removed")
+    _record(tx, user, "factor_removed", factor, "user.updated")
+    queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
+    queries.forget_factors(tx, user_id=user.id)
+
+
+def _own_factor(db: Database | Transaction, factor_id: str) -> "queries.SelectFactor":
+    return _find(db, guard.caller_id(), factor_id, g.caller.session_id)
+
+
+def _find(
+    db: Database | Transaction, user_id: str, factor_id: str, verified_in: str | None = None
+) -> "queries.SelectFactor":
+    """Return a factor's row; with `verified_in`, only one that this session may verify."""
+    row = queries.select_factor(db, id=factor_id, user_id=user_id, session_id=verified_in)
+    return found(row, "mfa_factor_not_found")
+
+
+def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None, **others: Any) -> None:
+    details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
+    audit.record(tx, user.id, user.email, [act], [event], **details)

@@ -1,0 +1,178 @@
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from auth.flows.factors import factors, recovery_codes
+from auth.flows.sessions.token_response import token_response
+from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.input import known_id, read_body
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("factors", __name__)
+
+
+@blueprint.post("/factors")
+@guard.access_token(Level.ENROL)
+@limited("enrol_factor", key=guard.caller_on_network)
+@audited("change_refused")
+def enrol_factor() -> Response:
+    """Begin to enrol a second factor, which counts once it is verified."""
+    known = guard.live_caller()
+    return jsonify(factors.enrol(known, read_body(factor_schemas.FactorEnrolment())))
+
+
+@blueprint.post("/factors/<factor_id>/challenge")
+@guard.access_token(Level.SESSION)
+@limited("challenge_factor", key=guard.caller_on_network)
+def challenge_factor(factor_id: str) -> Response:
+    guard.live_caller()
+    site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
+    return jsonify(factors.challenge(_factor_id(factor_id), site))
+
+
+@blueprint.post("/factors/<factor_id>/verify")
+@guard.access_token(Level.SESSION)
+@limited("verify_factor", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="factor")
+@asks_more
+def verify_factor(factor_id: str) -> Response:
+    """Raise the session to `aal2`."""
+    guard.live_caller()
+    body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
+    if "webauthn" in body:
+        session = factors.verify_webauthn(factor_id, body["challenge_id"], body["webauthn"], for_client=True)
+    else:
+        session = factors.verify_totp(factor_id, body["challenge_id"], body["code"], for_client=True)
+    return token_response(session)
+
+
+@blueprint.delete("/factors/<factor_id>")
+@guard.access_token(Level.SESSION)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_factor(factor_id: str) -> Response:
+    body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
+    factors.remove(factor_id, body)
+    return jsonify(id=factor_id)
+
+
+@blueprint.get("/admin/users/<user_id>/factors")
+@guard.service_role
+def list_any_factors(user_id: str) -> Response:
+    row = queries.list_factors(latchkey.db, user_id=known_id(user_id, "user_not_found"))
+    return JsonResponse(found(row, "user_not_found").factors)
+
+
+@blueprint.put("/admin/users/<user_id>/factors/<factor_id>")
+@guard.service_role
+def rename_any_factor(user_id: str, factor_id: str) -> Response:
+    name = read_body(factor_schemas.FactorChange())["friendly_name"]
+    user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
+    return JsonResponse(factors.rename_any(user_id, factor_id, name))
+
+
+@blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
+@guard.service_role
+def delete_any_factor(user_id: str, factor_id: str) -> Response:
+    user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
+    factors.remove_any(user_id, factor_id)
+    return jsonify(id=factor_id)
+
+
+@blueprint.get("/factors/recovery-codes")
+@guard.access_token(Level.SESSION)
+def get_recovery_code_status() -> Response:
+    status = recovery_codes.status()
+    if not status.total:
+        raise ApiError("mfa_factor_not_found")
+    return jsonify(_own_codes() | {"total": status.total, "remaining": status.remaining})
+
+
+@blueprint.post("/factors/recovery-codes")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("create_recovery_codes", key=guard.caller_on_network)
+@audited("change_refused")
+def generate_recovery_codes() -> Response:
+    """Create ten recovery codes, shown once, for a user who has none."""
+    return _new_codes(replaces=False)
+
+
+@blueprint.post("/factors/recovery-codes/regenerate")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("create_recovery_codes", key=guard.caller_on_network)
+@audited("change_refused")
+def regenerate_recovery_codes() -> Response:
+    """Create ten recovery codes, shown once, and void the older ones."""
+    return _new_codes(replaces=True)
+
+
+@blueprint.delete("/factors/recovery-codes")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+def remove_recovery_codes() -> Response:
+    recovery_codes.remove_all(read_body(schemas.Reauthentication()))
+    return jsonify(id=guard.caller_id())
+
+
+@blueprint.post("/factors/recovery-codes/verify")
+@guard.access_token(Level.SESSION)
+@limited("verify_recovery_code", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="recovery_code")
+def redeem_recovery_code() -> Response:
+    """Raise the session to `aal2`."""
+    return _verify_code()
+
+
+# The names of 0.3, until 1.0.
+@blueprint.post("/recovery_codes")
+@guard.access_token(Level.SECOND_FACTOR)
+@limited("create_recovery_codes", key=guard.caller_on_network)
+@audited("change_refused")
+def create_recovery_codes() -> Response:
+    """Create ten recovery codes, shown once, and void older ones."""
+    guard.live_caller()
+    made = recovery_codes.create(read_body(schemas.Reauthentication()))
+    return jsonify(codes=made.codes, created_at=made.created_at)
+
+
+@blueprint.get("/recovery_codes")
+@guard.access_token(Level.SESSION)
+def get_recovery_codes() -> Response:
+    status = recovery_codes.status()
+    return jsonify(remaining=status.remaining, created_at=status.created_at)
+
+
+@blueprint.post("/recovery_codes/verify")
+@guard.access_token(Level.SESSION)
+@limited("verify_recovery_code", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="recovery_code")
+def verify_recovery_code() -> Response:
+    return _verify_code()
+
+
+def _new_codes(*, replaces: bool) -> Response:
+    guard.live_caller()
+    made = recovery_codes.create(read_body(factor_schemas.RecoveryCodes()), replaces=replaces)
+    new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
+    return jsonify(_own_codes() | new)
+
+
+def _verify_code() -> Response:
+    guard.live_caller()
+    code = read_body(factor_schemas.RecoveryCode())["code"]
+    return token_response(recovery_codes.verify(code, for_client=True))
+
+
+def _own_codes() -> dict[str, Any]:
+    # A user has one set of codes, so its id is the user's.
+    return {"id": guard.caller_id(), "type": "recovery_code"}
+
+
+def _factor_id(text: str) -> str:
+    return known_id(text, "mfa_factor_not_found")

@@ -1,0 +1,186 @@
+"""Whether a user can sign in, how, and what prevents it."""
+
+import json
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import Any
+
+from auth.core.settings import Settings
+from auth.core.text import names
+from auth.core.text.labels import quoted
+from auth.core.text.moments import clock, until
+from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
+from auth.flows.history import timeline
+from auth.web import counts
+from sql import Database, queries
+
+_PASSWORD, _LINK, _SMS, _PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
+_BY_ITSELF = "Clear the lock, or let it reset on its own."
+_ELSEWHERE = (
+    " Codes still work on a network where the user passed the second step in the last 365 days, or on any"
+    " network after a sign-in with an emailed link."
+)
+# What may lock a user out, with the ways to sign in that it leaves.
+_LOCKS = {
+    "passwords": (_LINK, _PASSKEY),
+    "codes": (_LINK, _PASSKEY),
+    "factors": (_PASSKEY,),
+}
+# Messages without which a user may be unable to sign in.
+_NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
+
+_TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} bytes (AUTH_TOKEN_CLAIMS)"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps a user from signing in, and what to do about it; `act` is an act of the console."""
+
+    text: str
+    advice: str
+    act: str | None = None
+    message_id: str | None = None
+
+
+_NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`ways` are the sign-in methods that work, while a lock lasts too; `limits` are those of
+    auth/web/counts.py.
+
+    `claims` are those of `AUTH_TOKEN_CLAIMS` in the next access token, but for those of its session.
+    """
+
+    ways: list[str]
+    obstacles: list[Obstacle]
+    limits: list[dict[str, Any]]
+    claims: dict[str, Any]
+    claims_problem: str | None
+    is_locked: bool
+
+
+def explain(settings: Settings, db: Database, user: Any) -> Explanation:
+    """Explain a row of `select_summary`."""
+    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = counts.against(settings, db, [user.id, *known])
+    by_customer, of_customer = _customers(settings, db, user)
+    ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
+    locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
+    obstacles = [*_obstacles(settings, user), *of_customer, *_locks(limits, ways), *_unsent(db, user)]
+    obstacles += _refused_by_hook(settings, db, user)
+    ways = [way for way in ways if _is_open(way, locked)]
+    claims = _claims(settings, db, user.id)
+    problem = _TOO_LARGE if claims is None else None
+    return Explanation(
+        ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem, bool(locked)
+    )
+
+
+def _is_open(way: str, locked: Set[str]) -> bool:
+    """Whether a way works despite wrong passwords, codes or factors. A passkey is both steps."""
+    blocked = {"passwords": way == _PASSWORD, "codes": way == _SMS, "factors": way != _PASSKEY}
+    return not any(blocked[what] for what in locked)
+
+
+def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
+    row = queries.select_any_user(db, id=user_id) if settings.token_claims else None
+    return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
+
+
+def _ways(settings: Settings, user: Any) -> Iterator[str]:
+    by_email = user.email and settings.email_enabled
+    by_phone = user.phone and settings.offers_phone
+    email_counts = user.email_confirmed_at or not settings.email_confirm_required
+    phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
+    if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
+        yield _PASSWORD
+    if by_email:
+        yield _LINK
+    if by_phone:
+        yield _SMS
+    for name in user.providers:
+        if name in settings.providers:
+            yield names.provider(name, settings.providers) or name
+    if user.has_passkey and settings.passkeys_enabled:
+        yield _PASSKEY
+
+
+def _customers(settings: Settings, db: Database, user: Any) -> tuple[list[str], list[Obstacle]]:
+    """Return the ways by the providers of customers, and the obstacles to them."""
+    ways, obstacles = [], []
+    domain = (user.email or "").rpartition("@")[2]
+    own = [name for name in user.providers if name.startswith(names.PREFIX)]
+    for name in own:
+        id = name.removeprefix(names.PREFIX)
+        if known := queries.select_identity_provider(db, identifier="", id=id):
+            problem = (
+                (not settings.sso and "is off (AUTH_SSO)")
+                or (not known.enabled and "is disabled")
+                or (domain not in known.domains and "does not sign in addresses of this domain")
+            )
+            if problem:
+                advice = f"Change it: latchkey providers show {known.identifier}"
+                obstacles.append(Obstacle(f"the customer's provider {known.identifier} {problem}", advice))
+            else:
+                ways.append(f"the customer's provider {known.identifier}")
+    if settings.sso and (entrance := queries.select_closed_entrance(db, user_id=user.id)):
+        text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
+        obstacles.append(Obstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}"))
+    return ways, obstacles
+
+
+def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.banned_until:
+        yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
+    yield from _address_obstacles(settings, user)
+    if user.is_anonymous:
+        advice = "To sign in again later, they must confirm an address in the application."
+        yield Obstacle("anonymous: can only use an existing session", advice)
+    elif not user.has_password:
+        text = "no password: sign-in works only with a link, code, provider or passkey"
+        if user.email:
+            yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+        else:
+            yield Obstacle(text, "They can add one in their account after they sign in.")
+
+
+def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.email and not user.email_confirmed_at and settings.email_confirm_required:
+        text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
+        yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
+    if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
+        text = "the phone is not confirmed, so the password does not work with it; a code confirms it"
+        yield Obstacle(text, "Ask them to request an SMS code, which confirms the phone.")
+    if user.email and not settings.email_enabled:
+        yield Obstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+    if user.phone and not settings.offers_phone:
+        name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
+        yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
+
+
+def _locks(limits: list[dict[str, Any]], ways: list[str]) -> Iterator[Obstacle]:
+    for count in limits:
+        if count["is_used_up"] and count["what"] in _LOCKS:
+            left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
+            meanwhile = f" Meanwhile, {left} works." if left else ""
+            elsewhere = _ELSEWHERE if count["what"] == "factors" and ways else ""
+            yield Obstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")
+
+
+def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
+    message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
+    if message and message.is_stuck:
+        advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
+        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
+
+
+def _refused_by_hook(settings: Settings, db: Database, user: Any) -> Iterator[Obstacle]:
+    refusal = (
+        queries.select_refusal_by_hook(db, user_id=user.id) if settings.hook_custom_access_token else None
+    )
+    if refusal:
+        text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
+        advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
+        yield Obstacle(text, advice)

@@ -1,0 +1,1 @@
+"""POST /introspect: what a token is worth now (RFC 7662)."""

@@ -1,0 +1,1 @@
+"""Links and codes: spending and undoing them."""

@@ -1,0 +1,141 @@
+"""*This wasn't me*: taking an account back by the link of a notice.
+
+It takes a factor that is older than seven days if the user has one: a lost mailbox must not beat a factor.
+"""
+
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+from psycopg2.errors import UniqueViolation
+
+from auth.core import addresses
+from auth.core.factors.webauthn import Assertion
+from auth.core.tokens import one_time
+from auth.flows.account import removal
+from auth.flows.factors import factor_codes
+from auth.flows.messages.outgoing import notify
+from auth.flows.passkeys import assertions
+from auth.web import audit, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from sql import Transaction, queries
+
+
+class Answer(NamedTuple):
+    """The factor that a user gives: a code, or a credential with its verified assertion."""
+
+    code: str = ""
+    credential: "queries.ListAskedFactors | None" = None
+    assertion: Assertion | None = None
+
+
+def challenge(token: str) -> dict[str, Any] | None:
+    """Return a challenge for the user of a link, with options, or None if no credential is asked for."""
+    known = _credentials(token)
+    if not known:
+        return None
+    # The link proves the mailbox, so presence is enough, for passkeys too.
+    sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
+    row = assertions.write_challenge(latchkey.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
+    return {"challenge_id": row.id, "options": options}
+
+
+def verify(token: str, sent: dict[str, Any]) -> Answer:
+    """Spend the challenge, and verify the response to it. Raises `ApiError`."""
+    known = {bytes(row.credential_id or b""): row for row in _credentials(token)}
+    if not known:
+        raise ApiError("undo.insufficient_aal")
+    owner = {"user_id": next(iter(known.values())).user_id}
+    challenge = assertions.spend_challenge(sent["challenge_id"], assertions.SECURITY_KEY, **owner)
+    row, assertion = assertions.check(sent["credential"], challenge, known.get, is_passkey=False)
+    return Answer("", row, assertion)
+
+
+def asked_factors(token: str) -> "list[queries.ListAskedFactors]":
+    """Return the factors of which the link asks for one, if any."""
+    return queries.list_asked_factors(latchkey.db, token_hash=one_time.hash_token(token))
+
+
+def _credentials(token: str) -> "list[queries.ListAskedFactors]":
+    return [row for row in asked_factors(token) if row.credential_id is not None]
+
+
+def take_back(token: str, answer: Answer, kept: Container[str]) -> str | None:
+    """Spend a link, and give the account to the owner of the link's address. Returns the address, or None if
+    it belongs to another user. Raises `ApiError`.
+
+    `kept` are the ids of what was added in the last seven days and stays.
+    """
+    token_hash = one_time.hash_token(token)
+    audit.note(token_hash=token_hash, type="undo")
+    asked = asked_factors(token)
+    if asked and answer.code:
+        # In a transaction of its own, because codes are counted before the user's row is locked.
+        network = g.client["network"]
+        queries.record_mail_proof(latchkey.db, user_id=asked[0].user_id, network=network)
+    try:
+        with latchkey.db.transaction() as tx:
+            # A refusal is raised later, so that the transaction commits the attempt.
+            refusal = _refusal(tx, asked, answer)
+            if refusal is None:
+                queries.lock_users_of_undo(tx, token_hash=token_hash)
+                spent = found(queries.spend_undo_link(tx, token_hash=token_hash), "otp_expired")
+                added = queries.list_undone(tx, token_hash=token_hash)
+                _take_back(tx, spent, [way for way in added if way.id not in kept])
+                return spent.target if spent.comes_back else None
+    except UniqueViolation:
+        raise ApiError("email_exists") from None
+    raise refusal
+
+
+def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: Answer) -> ApiError | None:
+    """Check the factor that a link asks for."""
+    if not asked:
+        return None
+    if not answer.assertion:
+        # The first page sends none, which is no attempt.
+        is_right = bool(answer.code) and factor_codes.proves_owner(tx, asked, answer.code)
+        return None if is_right else ApiError("undo.insufficient_aal")
+    credential: Any = answer.credential
+    user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")
+    if not credential.is_removed:
+        return assertions.use(tx, credential, answer.assertion, user.email)
+    counter, before = answer.assertion.new_sign_count, credential.sign_count
+    is_good = counter > before or counter == before == 0 or credential.backup_eligible is not False
+    return None if is_good else assertions.counter_fell()
+
+
+def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
+    """Remove what was added, and everything that gives access, and give the address back."""
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+    ids = [way.id for way in removed]
+    queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=ids, providers=[])
+    queries.remove_factors(tx, user_id=user.id, ids=ids)
+    queries.restore_factors(tx, user_id=user.id)
+    queries.forget_factors(tx, user_id=user.id)
+    if spent.comes_back:
+        _give_back(tx, user, spent.target)
+    else:
+        removal.check_remaining(tx, user.id)
+    queries.set_password(tx, user_id=user.id, password_hash=None)
+    queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone", voids=True)
+    queries.forget_mail_proofs(tx, user_id=user.id)
+    queries.void_undo_links(tx, user_id=user.id, moment=spent.created_at)
+    told = [f"{way.type} {way.label}".strip() for way in removed]
+    email = found(queries.lock_user(tx, user_id=user.id), "user_not_found").email
+    audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=told)
+
+
+def _give_back(tx: Transaction, user: Any, address: str) -> None:
+    kind = addresses.kind_of(address)
+    if getattr(user, kind) == address:
+        return
+    holder = queries.select_unproved_holder(tx, address=address, owner_id=user.id)
+    if holder:
+        queries.remove_ways_to_sign_in(tx, user_id=holder.id, ids=[], providers=[kind])
+        email = None if kind == "email" else holder.email
+        audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
+    if kind == "email" and user.email_proved:
+        # Without a link: it would take the account away again.
+        notify(tx, user, "email_changed", undo=False, new_email=address)
+    queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

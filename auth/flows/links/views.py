@@ -1,0 +1,251 @@
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.net.redirects import with_query
+from auth.core.text.masking import masked
+from auth.core.tokens import one_time
+from auth.flows.links import undo
+from auth.flows.links.spending import by_code, by_link, spend
+from auth.flows.sessions import browser_sessions
+from auth.flows.sessions.token_response import redirect, token_response
+from auth.flows.sign_in import arrivals, waiting
+from auth.web import audited, dialect, factor_schemas, form_schemas, forms, g, refuses_by_page, schemas
+from auth.web.application import FORM
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.forms import own_form_or_json
+from auth.web.html.page import address, page, redirect_to_own
+from auth.web.input import check, read_body, read_form, read_query
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("verify", __name__)
+
+_PREVIEW_BOTS = re.compile(
+    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
+    r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
+    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
+    r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
+    re.IGNORECASE,
+)
+# Not Sec-Fetch-Mode, which Node's fetch sends too.
+_BROWSER_HEADERS = {
+    "sec-fetch-site", "sec-fetch-dest", "sec-fetch-user",
+    "sec-purpose", "purpose", "x-purpose", "x-moz",
+}  # fmt: skip
+_DONE = {
+    "email_change": "The new email address is confirmed",
+    "undo": "The account was taken back, and its password removed; choose a new one to sign in",
+}
+
+# The sections of the texts of what a form has done, and the text of each.
+_TOLD = {
+    "declined": "text",
+    "change_declined": "text",
+    "confirmed": "email_change",
+    "undone": "taken",
+}
+# For each type of link that offers "This wasn't me": the statement, and one of these sections.
+_DECLINED = {
+    "signup": (queries.decline_signup, "declined"),
+    "email_change": (queries.decline_change, "change_declined"),
+}
+
+_WRONG_FACTOR = {
+    "insufficient_aal", "over_request_rate_limit", "validation_failed",
+    "webauthn_verification_failed", "webauthn_challenge_not_found", "webauthn_challenge_expired",
+}  # fmt: skip
+
+
+@blueprint.get("/verify")
+@limited("open_link", unless=lambda: request.method == "HEAD")
+@audited("verification_refused", sign_in="link")
+@refuses_by_page
+def verify_link() -> Response:
+    """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
+    query = read_query(schemas.VerifyQuery())
+    if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
+        return _spend_and_redirect(query)
+    return _page_of_link(query)
+
+
+@blueprint.post("/verify")
+@own_form_or_json
+@limited("verify")
+@audited("verification_refused", sign_in="link")
+@dialect.translated(writes=dialect.message)
+@refuses_by_page
+def verify() -> Response:
+    """Spend a link or a code. Redirect the page's form; return tokens to a program."""
+    if request.mimetype == FORM:
+        form = read_form(form_schemas.VerifyForm())
+        return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
+    body = read_body(schemas.Verification())
+    if "token_hash" in body:
+        proof = by_link(body["token_hash"])
+    else:
+        proof = by_code(body.get("email") or body["phone"], body["token"])
+    outcome = spend(body["type"], proof, redirects=False, for_client=True)
+    if outcome.session is None:
+        return jsonify(message=_DONE[body["type"]])
+    return token_response(outcome.session, **outcome.members)
+
+
+def _decline(form: Mapping[str, str]) -> Response:
+    decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
+    declined = decline(latchkey.db, token_hash=one_time.hash_token(form["token"]))
+    return redirect_to_own("verify/done", what) if declined else _dead_link_page(form["type"])
+
+
+@blueprint.get("/verify/done")
+@refuses_by_page
+def show_done() -> Response:
+    """Tell the browser that has sent the form of a link what that did, so that reloading sends nothing."""
+    what, here = forms.signed("done"), request.full_path
+    given = waiting.typed_address(request.args.get("typed", "")) if what == "given_back" else None
+    if given:
+        shown = address(masked(given.address))
+        return page("undone.html", here=here, problem=None, typed=given.id, shown=shown)
+    if what in _TOLD:
+        return page("told.html", here=here, what=what, said=_TOLD[what])
+    # The link of another browser, or an old one.
+    return redirect_to_own("sign-in") if latchkey.settings.pages else redirect(latchkey.settings.site_url)
+
+
+def _page_of_link(query: Mapping[str, str]) -> Response:
+    purposes = one_time.PURPOSES.get(query["type"], [])
+    link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
+    if link is None:
+        return _dead_link_page(query["type"])
+    target = _target(query, arrivals.target_of(link))
+    if link.purpose == "undo":
+        return _undo_page(query, link, target)
+    application, next_page = arrivals.ends_of(target)
+    elsewhere = waiting.is_elsewhere(link)
+    return page(
+        "link.html",
+        form_target=application,
+        next_page=next_page,
+        target=target,
+        query=query,
+        link=link,
+        elsewhere=elsewhere,
+        code=waiting.code_elsewhere(link, query["token"]) if elsewhere and link.browser_hash else None,
+    )
+
+
+def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str) -> Response:
+    """Show what taking the account back removes. After a form without the right factor, ask for that."""
+    token, is_asked = query["token"], request.method == "POST"
+    token_hash = one_time.hash_token(token)
+    challenge = undo.challenge(token) if is_asked else None
+    return page(
+        "undo.html",
+        form_target=arrivals.ends_of(target)[0],
+        target=target,
+        query=query,
+        link=link,
+        comes_back=queries.select_comes_back(latchkey.db, token_hash=token_hash).comes_back,
+        undone=queries.list_undone(latchkey.db, token_hash=token_hash),
+        kept=_kept(),
+        needs_factor=bool(undo.asked_factors(token)),
+        is_asked=is_asked,
+        challenge=challenge,
+        script=challenge is not None,
+        status=403 if is_asked else 200,
+    )
+
+
+def _kept() -> set[str]:
+    """Return the ids that the page showed and the user unticked."""
+    return set(request.form.getlist("shown")) - set(request.form.getlist("remove"))
+
+
+def _dead_link_page(link_type: str) -> Response:
+    return page("link_dead.html", status=403, type=link_type)
+
+
+def _is_program() -> bool:
+    names = {name.lower() for name, _ in request.headers}
+    if "text/html" in request.headers.get("Accept", "").lower() or names & _BROWSER_HEADERS:
+        return False
+    return not _PREVIEW_BOTS.search(request.headers.get("User-Agent", ""))
+
+
+def _spend_and_redirect(query: Mapping[str, str]) -> Response:
+    """Spend a link, and redirect to its target, or show what it has done."""
+    link_type = query["type"]
+    if link_type == "undo":
+        return _take_back(query)
+    try:
+        outcome = spend(
+            link_type,
+            by_link(query["token"]),
+            redirects=True,
+            for_client=True,
+            redirect_to=query.get("redirect_to"),
+            is_shown=request.method == "POST",
+            is_same=query.get("action") == "same",
+        )
+    except ApiError as error:
+        return _refused(query, error)
+    target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
+    if outcome.is_elsewhere and outcome.session:
+        is_removed = "password_removed" in outcome.members
+        leads_to_password = outcome.purpose == "recovery" or is_removed
+        return _redirect_elsewhere(outcome.session.row, target, leads_to_password, is_removed)
+    # The page that asked for a change would ask another browser to sign in.
+    if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
+        return redirect_to_own("verify/done", "confirmed")
+    if link_type in _DONE:
+        return arrivals.redirect_done(target, link_type, _DONE[link_type])
+    return arrivals.redirect_signed_in(target, outcome, link_type)
+
+
+def _take_back(query: Mapping[str, str]) -> Response:
+    try:
+        given = undo.take_back(query["token"], _answer(query), _kept())
+    except ApiError as error:
+        return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
+    target = _target(query, None)
+    if not latchkey.redirects.is_own_page(target):
+        return arrivals.redirect_done(target, "undo", _DONE["undo"])
+    if given is None:
+        return redirect_to_own("verify/done", "undone")
+    kept = waiting.keep_address(given, **waiting.bound(), has_asked=False)
+    return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
+
+
+def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
+    """Sign this browser in without the application, which waits in the one that asked for the link."""
+    to = arrivals.entrance(target)
+    page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
+    return arrivals.redirect_with_cookie(session, to, page, is_removed=is_removed)
+
+
+def _refused(query: Mapping[str, str], error: ApiError) -> Response:
+    target = _target(query, None)
+    leads_to_password = query["type"] in arrivals.TO_PASSWORD or arrivals.is_password_page(target)
+    if not latchkey.redirects.is_own_page(target) or not leads_to_password:
+        return arrivals.redirect_with_error(target, "access_denied", error)
+    # In a browser that is signed in, that page would ask for the password of another user.
+    if error.error_code != "otp_expired":
+        return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
+    g.refused_because = error.error_code
+    return _dead_link_page(query["type"])
+
+
+def _answer(query: Mapping[str, str]) -> undo.Answer:
+    """Return the code or the verified credential of a form. Raises `ApiError`."""
+    if "challenge_id" not in query:
+        return undo.Answer(query.get("factor_code", ""))
+    sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
+    return undo.verify(query["token"], sent)
+
+
+def _target(query: Mapping[str, str], requested: str | None) -> str:
+    """Return the target of the link, or of the request that sent it, if allowed, else the site's URL."""
+    return latchkey.redirects.checked(query.get("redirect_to") or requested)

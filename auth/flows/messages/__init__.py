@@ -1,0 +1,1 @@
+"""Messages to users: requests for links and codes, their quotas, and notices of changes."""

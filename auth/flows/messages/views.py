@@ -1,0 +1,56 @@
+"""Links and codes on request. The response never reveals whether a message was sent, as anyone may ask."""
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.flows.messages.message_requests import request_message, send_reauthentication_code
+from auth.web import Level, dialect, guard, schemas
+from auth.web.input import read_body
+from auth.web.limits import limited
+
+blueprint = Blueprint("passwordless", __name__)
+
+
+@blueprint.post("/magiclink")
+@limited("request_sign_in")
+def magiclink() -> Response:
+    return _sent(request_message("magiclink", read_body(schemas.Magiclink())))
+
+
+@blueprint.post("/otp")
+@limited("request_sign_in")
+@dialect.translated(writes=dialect.id_of_sms)
+def otp() -> Response:
+    """Send a code that signs in: by SMS, or by email together with a link."""
+    body = read_body(schemas.Otp())
+    return _sent(request_message("magiclink" if "email" in body else "sms", body))
+
+
+@blueprint.post("/recover")
+@limited("request_recovery")
+@dialect.translated(writes=lambda _body: {})
+def recover() -> Response:
+    return _sent(request_message("recovery", read_body(schemas.Recover())))
+
+
+@blueprint.post("/resend")
+@limited("request_confirmation")
+@dialect.translated(writes=lambda _body: {})
+def resend() -> Response:
+    body = read_body(schemas.Resend())
+    return _sent(request_message({"sms": "sms_signup"}.get(body["type"], body["type"]), body))
+
+
+@blueprint.get("/reauthenticate")
+@guard.access_token(Level.SESSION)
+@limited("request_proof", key=guard.caller_on_network)
+@dialect.translated(writes=lambda _body: {})
+def reauthenticate() -> Response:
+    """Send the caller a code for a sensitive change, which an older session needs."""
+    known = guard.live_caller()
+    if request.method == "HEAD":
+        return Response()
+    return _sent(send_reauthentication_code(known))
+
+
+def _sent(message_id: str) -> Response:
+    return jsonify(message="If a user has this address, the message is on its way", message_id=message_id)

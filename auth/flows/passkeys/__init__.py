@@ -1,0 +1,1 @@
+"""Passkeys and security keys: registering them, and signing in with them."""

@@ -1,0 +1,206 @@
+"""Signing in with passkeys, and the WebAuthn challenges and assertions of passkeys and security keys."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from auth.core import promises
+from auth.core.factors import webauthn
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.flows.sessions.issuing import about_new, about_own
+from auth.flows.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
+from auth.flows.sign_in.reauthentication import lock_caller
+from auth.web import audit, g, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from sql import Database, Transaction, queries
+
+log = structlog.get_logger()
+
+PASSKEY, SECURITY_KEY = "passkey", "webauthn"
+# The owner of a sign-in's challenge, as the user is not known yet.
+_NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
+
+
+def write_challenge(
+    db: Database | Transaction, purpose: str, challenge: bytes | None, **owner: str | None
+) -> "queries.WriteChallenge":
+    """Write a challenge, none for an app, and return its id and expiry in Unix seconds.
+
+    A session keeps the five newest; lock its user first. Only rate limits bound those without a session,
+    because strangers could push out each other's.
+    """
+    return queries.write_challenge(
+        db,
+        purpose=purpose,
+        challenge=challenge,
+        lifetime=promises.CHALLENGE_LIFETIME,
+        **_NOBODY | owner,
+    )
+
+
+def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> bytes:
+    """Delete a challenge and return it, once. Raises `ApiError`."""
+    row = queries.spend_challenge(latchkey.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    if row is None:
+        raise ApiError("webauthn_challenge_not_found")
+    if not row.is_live:
+        raise ApiError("webauthn_challenge_expired")
+    return bytes(row.challenge)
+
+
+def own_session() -> dict[str, str | None]:
+    """Return the owner of challenges for the caller's session."""
+    return {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+
+
+def begin_sign_in() -> dict[str, Any]:
+    """Return a challenge, with options that any passkey of the site can answer."""
+    return _begin(latchkey.db)
+
+
+def begin_proof() -> dict[str, Any]:
+    """Return the same as `begin_sign_in`, for the caller's session."""
+    with latchkey.db.transaction() as tx:
+        lock_caller(tx)
+        return _begin(tx, **own_session())
+
+
+def _begin(db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
+    challenge, options = latchkey.relying_party.request_options(is_passkey=True)
+    row = write_challenge(db, "passkey_authentication", challenge, **owner)
+    return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
+
+
+def _verify_passkey(body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
+    """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
+    challenge = spend_challenge(body["challenge_id"], "passkey_authentication", **owner)
+    return verify(body["credential"], challenge, PASSKEY)
+
+
+def name_of(user: Any) -> str:
+    """Return the name under which authenticators list a user's credentials."""
+    return user.email or user.phone or f"User {user.id[:8]}"
+
+
+def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> dict[str, Any]:
+    """Return the columns of a new credential. Raises `ApiError`."""
+    is_passkey = factor_type == PASSKEY
+    try:
+        return latchkey.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
+
+
+def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
+    """Return the row of the credential that made an assertion, and the assertion. Raises `ApiError`."""
+    find = functools.partial(queries.select_credential, latchkey.db, factor_type=factor_type)
+    return check(response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY)
+
+
+def check(
+    response: dict[str, Any], challenge: bytes, find: Callable[[bytes], Any], *, is_passkey: bool
+) -> tuple[Any, Assertion]:
+    """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
+    try:
+        sent = webauthn.parse_assertion(response)
+        row = find(sent.raw_id)
+        audit.note(user_id=row and row.user_id)
+        # An unknown credential is refused like a wrong signature, and takes as long.
+        public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
+        assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
+    # A passkey names its user; a security key may leave that out.
+    handle = sent.response.user_handle
+    if row is None or ((handle or is_passkey) and handle != webauthn.user_handle(row.user_id)):
+        raise failed(WRONG_SIGNATURE)
+    return row, assertion
+
+
+def require_older(credential: Any, added_before: Any) -> None:
+    """Raises `ApiError` if a credential, a row of `select_credential`, was added later."""
+    if added_before and credential.verified_at >= added_before:
+        raise failed("it was added in the last seven days")
+
+
+def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+    """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
+    used = queries.use_credential(
+        tx,
+        id=credential.id,
+        sign_count=assertion.new_sign_count,
+        backed_up=assertion.credential_backed_up,
+    )
+    if used and used.rose:
+        return None
+    about = {"passkey": credential.friendly_name} | ({"is_synced": True} if used else {})
+    audit.record(tx, credential.user_id, email, ["passkey_counter_fell"], [], **about)
+    if used:
+        return None
+    log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
+    return counter_fell()
+
+
+def counter_fell() -> ApiError:
+    return failed("its counter went down, so it may be a copy")
+
+
+def failed(reason: str) -> ApiError:
+    return ApiError("webauthn_verification_failed", f"credential: {reason}")
+
+
+def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
+    """Open a session for the user of a passkey, at `aal2`. Raises `ApiError`."""
+    passkey, assertion = _verify_passkey(body)
+    issue = about_new(passkey.user_id, "webauthn", for_client=for_client)
+    with latchkey.db.transaction() as tx:
+        user = queries.lock_user(tx, user_id=passkey.user_id)
+        if user is None:
+            raise failed(WRONG_SIGNATURE)
+        if user.is_banned:
+            raise ApiError("user_banned")
+        refusal = _refusal(tx, user, passkey, assertion)
+        if refusal is None:
+            opened = open_session(tx, user.id, "webauthn", issue)
+            notify_of_sign_in(tx, user.id, opened._replace(lacks_step=False))
+            session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
+            details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
+            audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
+            return Session(session, issue)
+    raise refusal
+
+
+def prove(
+    body: dict[str, Any],
+    *,
+    for_client: bool = False,
+    added_before: Any = None,
+    owner: dict[str, str | None] | None = None,
+) -> tuple[str, Session]:
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
+    guard.live_caller()
+    passkey, assertion = _verify_passkey(body, **owner or {})
+    if passkey.user_id != guard.caller_id():
+        raise failed(WRONG_SIGNATURE)
+    require_older(passkey, added_before)
+    issue = about_own("webauthn", for_client=for_client)
+    with latchkey.db.transaction() as tx:
+        issue.confirm(tx)
+        caller = lock_caller(tx)
+        refusal = _refusal(tx, caller, passkey, assertion)
+        if refusal is None:
+            session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
+            details = {"method": "webauthn", "passkey": passkey.friendly_name}
+            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
+            return caller.moment, Session(session, issue)
+    raise refusal
+
+
+def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Assertion) -> ApiError | None:
+    # The passkey may have been deleted since the lookup.
+    if queries.select_passkey(tx, user_id=user.id, passkey_id=passkey.id) is None:
+        return failed(WRONG_SIGNATURE)
+    return use(tx, passkey, assertion, user.email)

@@ -1,0 +1,96 @@
+from flask import Blueprint, Response, jsonify
+
+from auth.flows.passkeys import passkeys
+from auth.flows.passkeys.assertions import begin_sign_in, sign_in
+from auth.flows.sessions.token_response import token_response
+from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.errors import found
+from auth.web.input import known_id, read_body
+from auth.web.limits import limited
+from sql import queries
+
+blueprint = Blueprint("passkeys", __name__)
+
+
+@blueprint.post("/passkeys/registration/options")
+@guard.access_token(Level.ENROL)
+@limited("begin_passkey", key=guard.caller_on_network)
+@audited("change_refused")
+def begin_passkey_registration() -> Response:
+    passkeys.require_enabled()
+    body = read_body(schemas.Reauthentication())
+    return jsonify(passkeys.begin_registration(guard.live_caller(), body))
+
+
+@blueprint.post("/passkeys/registration/verify")
+@guard.access_token(Level.ENROL)
+@limited("add_passkey", key=guard.caller_on_network)
+@audited("change_refused")
+def finish_passkey_registration() -> Response:
+    passkeys.require_enabled()
+    known = guard.live_caller()
+    body = read_body(factor_schemas.PasskeyResponse())
+    return JsonResponse(passkeys.finish_registration(known, body))
+
+
+@blueprint.post("/passkeys/authentication/options")
+@limited("begin_passkey_sign_in")
+def begin_passkey_sign_in() -> Response:
+    passkeys.require_enabled()
+    return jsonify(begin_sign_in())
+
+
+@blueprint.post("/passkeys/authentication/verify")
+@limited("sign_in_with_passkey")
+@audited("sign_in_refused", sign_in="passkey")
+def finish_passkey_sign_in() -> Response:
+    passkeys.require_enabled()
+    return token_response(sign_in(read_body(factor_schemas.PasskeyResponse()), for_client=True))
+
+
+@blueprint.get("/passkeys")
+@guard.access_token(Level.SESSION)
+def list_passkeys() -> Response:
+    guard.live_caller()
+    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=guard.caller_id()).passkeys)
+
+
+@blueprint.patch("/passkeys/<passkey_id>")
+@guard.access_token(Level.AAL2)
+@limited("rename", key=guard.caller_on_network)
+def rename_passkey(passkey_id: str) -> Response:
+    guard.live_caller()
+    name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
+    return JsonResponse(passkeys.rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
+
+
+@blueprint.delete("/passkeys/<passkey_id>")
+@guard.access_token(Level.SESSION)
+@limited("remove", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_passkey(passkey_id: str) -> Response:
+    known = guard.live_caller()
+    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    passkeys.remove(known, passkey_id, read_body(schemas.Reauthentication()))
+    return jsonify(id=passkey_id)
+
+
+@blueprint.get("/admin/users/<user_id>/passkeys")
+@guard.service_role
+def list_any_passkeys(user_id: str) -> Response:
+    user_id = known_id(user_id, "user_not_found")
+    found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
+    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=user_id).passkeys)
+
+
+@blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")
+@guard.service_role
+def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
+    read_body(schemas.AdminInput())
+    user_id = known_id(user_id, "user_not_found")
+    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    passkeys.remove_any(user_id, passkey_id)
+    return jsonify(id=passkey_id)

@@ -1,0 +1,1 @@
+"""The service itself: health, public settings, the welcome page."""

@@ -1,0 +1,189 @@
+"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or the
+authorization code (RFC 7636) that stands for it."""
+
+import hmac
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Response, request
+
+from auth.core import promises
+from auth.core.passwords import leaked
+from auth.core.tokens import one_time
+from auth.flows.messages import outgoing
+from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
+from auth.web import audit, cookies, g
+from auth.web.application import JsonResponse, Redirect
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from sql import Transaction, queries
+
+# As GoTrue's clients read it.
+_WEAK_PASSWORD: dict[str, Any] = {
+    "weak_password": {
+        "message": "This password is known from data breaches. Choose another one.",
+        "reasons": [leaked.REASON],
+    }
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A row of `open_session`, and the issue of its token if it is for a client."""
+
+    row: Any
+    issue: Issue
+    # Whether its password is one of a data breach.
+    is_leaked: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a sign-in: a `Session`, an authorization code, or a refusal."""
+
+    session: Any = None
+    authorization_code: str | None = None
+    refusal: ApiError | None = None
+    redirect_to: str | None = None
+    # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
+    members: dict[str, Any] = field(default_factory=dict)
+    # A link that another browser asked for: the application gets nothing.
+    is_elsewhere: bool = False
+    # That of a link or code.
+    purpose: str | None = None
+
+
+def open_session(
+    tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
+) -> "queries.OpenSession":
+    """Open a session of a user whose row is locked, and return its row. Raises `ApiError`."""
+    issue.confirm(tx)
+    network = None if is_handed_over else g.client["network"]
+    columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}
+    browser = cookies.browser_name() if request.cookies else None
+    return queries.open_session(tx, **columns, browser=browser, **g.client | {"network": network})
+
+
+def notify_of_sign_in(tx: Transaction, user_id: str, row: Any, *, address: str | None = None) -> None:
+    """Notify a user of a sign-in that `is_new`, unless it was by a message to the same `address`."""
+    user = queries.lock_user(tx, user_id=user_id) if row.is_new else None
+    if user and (address is None or outgoing.proved_address(user) != address):
+        outgoing.notify(tx, user, "new_sign_in", lacks_step=row.lacks_step)
+
+
+def raise_session(
+    tx: Transaction, session_id: str, method: str, factor_id: str | None
+) -> "queries.RaiseSession":
+    """Raise a session of a user whose row is locked to `aal2`, and return its row."""
+    columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
+    return queries.raise_session(tx, **columns, network=g.client["network"])
+
+
+def redirect(url: str, status: int = 303) -> Response:
+    # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
+    # page instead: see auth/web/html/leaving.py.
+    return Redirect(url, status)
+
+
+def token_response(session: Session, **members: Any) -> Response:
+    # Postgres has written the user as JSON.
+    body = json.dumps(members | tokens(session))
+    return JsonResponse(f'{body[:-1]}, "user": {session.row.user_object}}}')
+
+
+def tokens(session: Session) -> dict[str, Any]:
+    row, access_tokens = session.row, latchkey.access_tokens
+    return (_WEAK_PASSWORD if session.is_leaked else {}) | {
+        "access_token": access_tokens.sign(session.issue.claims(compose(row, row.session_id))),
+        "token_type": "bearer",
+        "expires_in": access_tokens.lifetime,
+        "expires_at": row.issued_at + access_tokens.lifetime,
+        "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
+    }
+
+
+def write_code(
+    tx: Transaction,
+    user_id: str,
+    code_challenge: str,
+    method: str,
+    opened_by: str | None = None,
+    provider: str | None = None,
+    auth_time: float | None = None,
+    *,
+    tells: bool = False,
+) -> str:
+    """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any.
+
+    Where it stands for a sign-in that is not by a message, it `tells` the user of a new one.
+    """
+    code = one_time.new_token()
+    row = queries.write_authorization_code(
+        tx,
+        user_id=user_id,
+        code_hash=one_time.hash_token(code),
+        code_challenge=code_challenge,
+        method=method,
+        opened_by=opened_by,
+        provider=provider,
+        auth_time=auth_time,
+        network=g.client["network"],
+        browser=cookies.browser_name() if request.cookies else None,
+        authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
+    )
+    if tells:
+        notify_of_sign_in(tx, user_id, row)
+    return code
+
+
+def exchange(code: str, code_challenge: str) -> Session:
+    """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
+    code_hash = one_time.hash_token(code)
+    issue = _issue_for_code(code_hash, code_challenge)
+    with latchkey.db.transaction() as tx:
+        owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
+        audit.note(user_id=owner and owner.id)
+        known = queries.select_authorization_code(tx, code_hash=code_hash)
+        if owner is None or known is None:
+            raise ApiError("flow_state_not_found")
+        if not hmac.compare_digest(known.code_challenge, code_challenge):
+            raise ApiError("bad_code_verifier")
+        if known.session_id is None:
+            if owner.is_banned:
+                raise ApiError("user_banned")
+            row = open_application_session(tx, owner, known.method, issue, known.opened_by, known.provider)
+            queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
+            return Session(row, issue)
+        reason = "authorization_code_reused"
+        queries.end_access(tx, user_id=owner.id, session_id=known.session_id, reason=reason, voids=False)
+        audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
+    raise ApiError("flow_state_not_found")
+
+
+def _issue_for_code(code_hash: bytes | None, code_challenge: str) -> Issue:
+    """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
+    known = None
+    if is_asked(for_client=True):
+        known = queries.select_authorization_code(latchkey.db, code_hash=code_hash)
+    if known and (known.session_id or not hmac.compare_digest(known.code_challenge, code_challenge)):
+        known = None
+    if known is None:
+        return about_new(None, "", for_client=True)
+    provider, opener = known.provider, known.opened_by
+    return about_new(known.user_id, known.method, for_client=True, provider=provider, opener=opener)
+
+
+def open_application_session(
+    tx: Transaction, owner: Any, method: str, issue: Issue, opened_by: str | None, provider: str | None = None
+) -> "queries.OpenSession":
+    """Open a session, for an application that a session on our pages may have let in, and return its row."""
+    row = open_session(tx, owner.id, method, issue, is_handed_over=opened_by is not None)
+    if provider:
+        row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)
+    if opened_by:
+        level = queries.mark_opened_by(tx, session_id=row.session_id, opened_by=opened_by)
+        row = row._replace(**level._asdict())
+    details = {"method": method, "session_id": row.session_id}
+    audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
+    return row

@@ -1,0 +1,1 @@
+"""Signing in: passwords, providers, API keys, proofs, and where to go next."""

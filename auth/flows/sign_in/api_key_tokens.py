@@ -1,0 +1,107 @@
+"""API keys in place of a sign-in: short access tokens, which only GET /user accepts here."""
+
+import json
+import math
+from typing import Any
+
+from auth.core import promises
+from auth.core.tokens import api_keys
+from auth.core.tokens.access_tokens import KeyCaller
+from auth.core.tokens.api_keys import InvalidApiKey
+from auth.flows.sessions.issuing import Issue, answered, is_asked
+from auth.web import audit, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, unavailable
+from auth.web.limits import Window, add_headers, refusal
+from sql import queries
+
+
+def exchange(key: str) -> dict[str, Any]:
+    """Return the token response for a key (RFC 6749, section 5.1). Raises `ApiError`."""
+    try:
+        id = api_keys.read_id(key)
+    except InvalidApiKey:
+        raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
+    row = _use(id, key)
+    if row is None:
+        owner = queries.select_owner_of_api_key(latchkey.db, id=id)
+        audit.note(user_id=owner and owner.user_id, api_key_id=id)
+        raise ApiError("key.invalid_credentials")
+    claims, issue = _compose(row), Issue(user_id=row.user_id)
+    if is_asked(for_client=True):
+        issue = answered(issue, claims, row, "api_key")
+        with latchkey.db.transaction() as tx:
+            issue.confirm(tx)
+            if queries.select_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key)) is None:
+                raise unavailable()
+    return {
+        "access_token": latchkey.access_tokens.sign(issue.claims(claims)),
+        "token_type": "bearer",
+        "expires_in": claims["exp"] - claims["iat"],
+        "expires_at": claims["exp"],
+        "scope": claims["scope"],
+    }
+
+
+def _use(id: str, key: str) -> "queries.UseApiKey | None":
+    """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets.
+
+    Raises `ApiError`.
+    """
+    settings, macs, network = latchkey.settings, latchkey.api_keys.macs(key), g.client["network"]
+    with latchkey.db.transaction() as tx:
+        verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)
+        row = queries.use_api_key(tx, id=id, key_macs=macs) if verdict.refused_for is None else None
+    if verdict.refused_for is not None:
+        raise refusal("over_request_rate_limit", verdict.refused_for)
+    if row is None:
+        return None
+    audit.note(user_id=row.user_id, api_key_id=id)
+    if settings.rate_limits_enabled:
+        most = settings.rate_limit_refresh.amount
+        add_headers(Window(most, max(0, most - row.refreshes), row.seconds_left))
+        if row.refreshes > most:
+            raise refusal("over_request_rate_limit", row.seconds_left)
+    if row.state != "live":
+        raise ApiError(row.state)
+    return row
+
+
+def _compose(row: Any) -> dict[str, Any]:
+    lifetime = min(promises.API_KEY_TOKEN_LIFETIME, latchkey.access_tokens.lifetime)
+    expires_at = min(row.issued_at + lifetime, row.expires_at or math.inf)
+    own = {
+        "exp": expires_at,
+        "aal": "aal1",
+        "amr": [{"method": "api_key", "timestamp": row.issued_at}],
+        "api_key_id": row.api_key_id,
+        "scope": " ".join(row.scopes),
+    }
+    return latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+
+
+def introspect(key: str) -> dict[str, Any] | None:
+    """Return what a live key stands for, or None."""
+    try:
+        id = api_keys.read_id(key)
+    except InvalidApiKey:
+        return None
+    row = queries.select_api_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
+    if row is None:
+        return None
+    claims = {"sub": row.user_id, "api_key_id": id, "scope": " ".join(row.scopes), "iat": row.created_at}
+    return claims | ({"exp": row.expires_at} if row.expires_at else {})
+
+
+def introspect_token(token: str) -> dict[str, Any] | None:
+    """Return the claims of now for an access token of a live key, or None. Raises `InvalidAccessToken`."""
+    caller = latchkey.access_tokens.verify_of_api_key(token)
+    row = user_of(caller)
+    if row is None or row.state != "live":
+        return None
+    return latchkey.access_tokens.claims_now(token, row.user_object)
+
+
+def user_of(caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
+    """Return the row of the user of a key's access token, with its `state`."""
+    return queries.select_user_of_api_key(latchkey.db, **vars(caller))

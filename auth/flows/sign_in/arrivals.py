@@ -1,0 +1,276 @@
+"""Where a link leads, and a browser goes after a sign-in: to an application, or to a page of ours."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from flask import Response, request
+
+from auth.core import promises
+from auth.core.net.redirects import is_web, origin, with_fragment, with_query
+from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions import browser_sessions, token_response
+from auth.flows.sessions.issuing import about_new, is_asked
+from auth.flows.sessions.token_response import Outcome, Session, redirect
+from auth.flows.sign_in.reauthentication import lock_caller
+from auth.web import Level, cookies, form_schemas, forms, g, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
+from sql import queries
+
+# A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
+LAST_USED = "latchkey_last_used"
+# What the page for a new password is told.
+PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
+_YEAR = 365 * 86_400
+# Links that lead to our page for a new password.
+TO_PASSWORD = {"recovery", "invite", "undo"}
+
+
+def own_page(name: str | None) -> str | None:
+    """Return the path of the page that a parameter `next` names, or None."""
+    pages = latchkey.lists.next_pages
+    return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
+
+
+def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
+    """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
+    sent, checked = sent_redirect(body), checked_redirect(body)
+    if (sent and latchkey.redirects.allowed(sent)) or g.in_dialect or body.get("code_challenge"):
+        return checked
+    return _own_target(purpose, has_page=False) or checked
+
+
+def _own_target(purpose: str, *, has_page: bool) -> str | None:
+    """Return the page of ours that a link without `redirect_to` leads to, or None."""
+    # `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
+    # sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which
+    # therefore count as an application's.
+    is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
+    if not (is_ours and latchkey.settings.pages):
+        return None
+    return own_url("new-password", {"then": "site"} if latchkey.settings.has_site else {})
+
+
+def target_of(link: Any) -> str | None:
+    """Return where a link leads, by its page's button and for a program: None for the site."""
+    return link.redirect_to or _own_target(link.purpose, has_page=latchkey.settings.has_site)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The application that the browser came from: its URL, and a code challenge (RFC 7636).
+
+    Or a page of ours, `next`, which also gets the others. `then` is `site` if a sign-up or a new password
+    leads on to AUTH_SITE_LOGIN_URL, without tokens.
+    """
+
+    redirect_to: str | None = None
+    code_challenge: str | None = None
+    next: str | None = None
+    then: str | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "Destination":
+        """Read a query or form. Raises the `ApiError` of `allowed_redirect`."""
+        sent = values.get("redirect_to")
+        checked = allowed_redirect(sent) if sent else None
+        redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
+        next_page = values.get("next") if own_page(values.get("next")) else None
+        then = "site" if values.get("then") == "site" else None
+        return cls(redirect_to, values.get("code_challenge"), next_page, then)
+
+    def __bool__(self) -> bool:
+        """Whether there is an application."""
+        return bool(self.redirect_to or self.code_challenge)
+
+    @property
+    def url(self) -> str:
+        return self.redirect_to or latchkey.settings.site_url
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc or self.url
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {name: value for name, value in asdict(self).items() if value}
+
+    def or_site(self) -> "Destination":
+        """Return a destination that leads on to the site, if to nothing else."""
+        if self or self.next or not latchkey.settings.has_site:
+            return self
+        return replace(self, then="site")
+
+    def path(self, page: str) -> str:
+        """Return the path of a page of ours, with this destination in its query."""
+        return with_query(page, self.parameters) if self.parameters else page
+
+    def own_url(self, page: str) -> str:
+        return f"{latchkey.settings.base_url}/{self.path(page)}"
+
+    def next_url(self) -> str | None:
+        """Return the URL of the page of ours, with the parameters of the application."""
+        page = own_page(self.next)
+        return replace(self, next=None).own_url(page) if page else None
+
+
+def redirect_signed_in(
+    target: str, outcome: Outcome, link_type: str | None = None, *, way: str | None = None
+) -> Response:
+    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
+    if outcome.authorization_code:
+        return redirect(with_query(target, {"code": outcome.authorization_code}))
+    if latchkey.redirects.is_own_page(target):
+        is_removed = "password_removed" in outcome.members
+        if is_removed:
+            target = _destination(target).or_site().own_url("new-password")
+        elif outcome.purpose == "invite" and is_password_page(target):
+            target = _destination(target).own_url("join")
+        way = "code" if outcome.purpose == "magiclink" else way
+        return _sign_in_browser(target, outcome.session.row, way, is_removed=is_removed)
+    members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    members |= {name: "true" for name in outcome.members if name == "password_removed"}
+    return redirect(with_fragment(target, members))
+
+
+def is_password_page(target: str) -> bool:
+    """Whether a page of ours asks for a new password."""
+    return urlsplit(target).path.endswith("/new-password")
+
+
+def ends_of(target: str) -> tuple[str, str | None]:
+    """Return the URL of the application that a target leads to, and the page of ours, if any."""
+    if not latchkey.redirects.is_own_page(target):
+        return target, None
+    destination = _destination(target)
+    return destination.url, destination.next
+
+
+def entrance(target: str) -> Destination:
+    """Return where a browser without the code begins: at the application or our page that a link leads to."""
+    is_ours = latchkey.redirects.is_own_page(target)
+    asked = _destination(target) if is_ours else Destination(target)
+    if asked.next:
+        return Destination(next=asked.next)
+    url = asked.redirect_to
+    is_site = not url or not is_web(url) or origin(url) == origin(latchkey.settings.site_login_url)
+    return Destination().or_site() if is_site else Destination(url, next="here")
+
+
+def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
+    """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
+    g.refused_because = refusal.error_code
+    code = {"error_code": refusal.error_code}
+    # For the developer, who does not look into the log first.
+    reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
+    if latchkey.redirects.is_own_page(target):
+        return redirect(with_query(target, forms.signed_query(**code, **reason)))
+    return redirect(with_fragment(target, {"error": error, **code, "error_description": refusal.msg}))
+
+
+def redirect_done(target: str, what: str, message: str) -> Response:
+    """Redirect with a message in the fragment, or to a page of ours, which tells what is done."""
+    if latchkey.redirects.is_own_page(target):
+        return redirect(with_query(target, forms.signed_query(done=what)))
+    return redirect(with_fragment(target, {"message": message, "type": what}))
+
+
+def redirect_with_cookie(
+    session: Any,
+    destination: Destination,
+    page: str = "sign-in",
+    *,
+    way: str | None = None,
+    is_removed: bool = False,
+) -> Response:
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page,
+    which says if the first proof has removed the password of a sign-up.
+    """
+    return _sign_in_browser(destination.own_url(page), session, way, is_removed=is_removed)
+
+
+def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
+    """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
+
+    `level` is what the application's session requires: AAL1 if the user skips the passkey.
+    """
+    if next_url := destination.next_url():
+        return redirect(next_url)
+    if destination:
+        # Raises `ApiError` if the second step is missing.
+        return redirect_signed_in(destination.url, _open_for_application(destination, level))
+    if destination.then:
+        return _redirect_to_site()
+    return redirect(own_url("account", forms.signed_query(done=done) if done else {}))
+
+
+def _redirect_to_site() -> Response:
+    """Redirect to where the application begins its own sign-in, which `is_expected` then lets us answer."""
+    # After a form of ours: another site may have started a GET request.
+    if request.method == "POST":
+        lifetime, session_id = promises.FLOW_LIFETIME, g.caller.session_id
+        queries.expect_site(latchkey.db, session_id=session_id, lifetime=lifetime)
+    # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
+    return redirect(latchkey.settings.site_login_url)
+
+
+def is_expected(destination: Destination) -> bool:
+    """Whether the caller's browser comes from the application to which a flow of ours has led it. Once."""
+    # Another page may send it here too: only the page that made the challenge can use the code.
+    site = origin(latchkey.settings.site_login_url)
+    if not destination.code_challenge or origin(destination.url) != site:
+        return False
+    return queries.meet_site(latchkey.db, session_id=g.caller.session_id) == 1
+
+
+def _open_for_application(destination: Destination, level: Level) -> Outcome:
+    opened_by, for_client = g.caller.session_id, not destination.code_challenge
+    if is_asked(for_client=for_client):
+        guard.live_caller(level)
+    issue = about_new(guard.caller_id(), "", for_client=for_client, opener=opened_by)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, caller=guard.caller(level))
+        method = queries.select_session_method(tx, session_id=opened_by).method
+        if destination.code_challenge:
+            code = token_response.write_code(tx, caller.id, destination.code_challenge, method, opened_by)
+            return Outcome(authorization_code=code)
+        row = token_response.open_application_session(tx, caller, method, issue, opened_by)
+    return Outcome(Session(row, issue))
+
+
+def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:
+    token = browser_sessions.begin(session)
+    if is_removed:
+        target = with_query(target, forms.signed_query(done=PASSWORD_REMOVED))
+    is_sign_in = urlsplit(target).path.endswith("/sign-in")
+    response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
+    browser_sessions.remember(response, token)
+    if way:
+        cookies.remember(response, LAST_USED, way, max_age=_YEAR)
+    return response
+
+
+def _destination(target: str) -> Destination:
+    query = dict(parse_qsl(urlsplit(target).query))
+    try:
+        # The client that requested the link chose it, and it was not checked then.
+        return Destination.read(check(form_schemas.Arrival(), query))
+    except ApiError:
+        return Destination()
+
+
+def redirect_after_sign_in(destination: Destination) -> Response:
+    """Redirect like `redirect_onward`, or to the page for what is missing."""
+    try:
+        return redirect_onward(destination)
+    except ApiError as error:
+        if error.error_code == "insufficient_aal":
+            return redirect(destination.own_url("second-step"))
+        if error.error_code not in ("hook_refused", "hook_failed"):
+            raise
+        # The user is signed in here, perhaps by a code that is spent, and may try again.
+        return redirect_with_error(destination.own_url("sign-in"), "access_denied", error)

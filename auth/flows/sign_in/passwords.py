@@ -1,0 +1,130 @@
+"""Signing in with a password. What a check has shown is told once it is recorded, and not before."""
+
+import functools
+from typing import Any
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from auth.flows import admission
+from auth.flows.sessions.issuing import Issue, about_new, is_asked
+from auth.flows.sessions.token_response import Session, notify_of_sign_in
+from auth.web import View, audit, cookies, g, limits
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.input import whole_body
+from sql import queries
+
+
+def queued(view: View) -> View:
+    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
+
+    @functools.wraps(view)
+    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+        # A client that sends its body slowly must not hold a place in the queue.
+        whole_body()
+        with latchkey.passwords.queue():
+            return view(*args, **kwargs)
+
+    return admitted
+
+
+def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
+    """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
+    email, phone, password = body.get("email"), body.get("phone"), body["password"]
+    admission.check_channel(email, phone, sends=False)
+    address = {"email": email, "phone": phone}
+    # An unknown address and a user without a password cost the same statements and hash as a wrong password.
+    known = _look_up(address)
+    password_hash, issue = known.password_hash, Issue()
+    while True:
+        is_right, renewed_hash = latchkey.passwords.check(password, password_hash), None
+        if is_right and not latchkey.passwords.lasting.match(password_hash or ""):
+            renewed_hash = latchkey.passwords.hash(password)
+        if is_right and issue.decides is None and is_asked(for_client=for_client):
+            # The hook, too, is told that the password was right.
+            _record_verdict(address, is_right)
+            issue = about_new(known.user_id, "password", for_client=for_client)
+        row = _open(
+            issue,
+            is_right=is_right,
+            checked_password_hash=password_hash,
+            new_password_hash=renewed_hash,
+            provider="email" if email else "phone",
+            admin_only=admin_only,
+            **address,
+            **g.client,
+        )
+        if row.state == "live":
+            # Never before: a refused attempt must not tell whether its password has leaked.
+            leaked = latchkey.leaked_passwords
+            is_leaked = leaked is not None and leaked.when_used(password)
+            if is_leaked:
+                queries.mark_password_leaked(latchkey.db, user_id=row.user_id)
+            return Session(row, issue, is_leaked)
+        if row.state != "password_changed":
+            raise _refusal(row.state, row)
+        # A simultaneous log-in has renewed the hash, or the password was changed.
+        password_hash = row.password_hash
+
+
+def _open(issue: Issue, **columns: Any) -> "queries.SignIn":
+    columns |= {
+        "session_id": issue.session_id,
+        "browser": cookies.browser_name() if request.cookies else None,
+    }
+    if issue.decides is None:
+        row = queries.sign_in(latchkey.db, **columns, tells=False)
+        if row.state != "new_sign_in":
+            return row
+    with latchkey.db.transaction() as tx:
+        row = queries.sign_in(tx, **columns, tells=True)
+        if row.state == "live":
+            notify_of_sign_in(tx, found(row.user_id, "user_not_found"), row)
+        if row.state == "live" or issue.answer:
+            issue.confirm(tx)
+    return row
+
+
+def check_current_password(password: str, known: Any) -> None:
+    """Check the password of a signed-in user, a row with `email` and `phone`. Raises `ApiError`."""
+    address = {"email": known.email, "phone": None if known.email else known.phone}
+    with latchkey.passwords.queue():
+        is_right = latchkey.passwords.check(password, _look_up(address).password_hash)
+        _record_verdict(
+            address, is_right, "current_password_invalid", "current_password: must be the user's password"
+        )
+
+
+def _look_up(address: dict[str, Any]) -> "queries.SelectPassword":
+    """Return the row of a user, or of an address without one. Raises `ApiError` after too many failures."""
+    row = queries.select_password(latchkey.db, **address, network=g.client["network"])
+    if row.refused_for is not None:
+        raise _too_many(row.refused_for)
+    return row
+
+
+def _record_verdict(address: dict[str, Any], is_right: bool, *wrong: str) -> None:
+    """Record a verdict. Raises the `ApiError` of a wrong password also for a right one that is not told."""
+    network = g.client["network"]
+    row = queries.record_password_verdict(latchkey.db, **address, network=network, is_right=is_right)
+    if row.refused_by or not is_right:
+        raise _refusal(row.refused_by, row, *wrong)
+
+
+def _refusal(state: str | None, row: Any, *wrong: str) -> ApiError:
+    """Return the error for a `state` of `sign_in`, with rate-limit headers for a wrong password."""
+    most = latchkey.settings.rate_limit_login_failures.amount
+    audit.note(user_id=row.user_id, tries=row.tries, of=most)
+    if state in ("login", "account"):
+        return _too_many(row.refused_for)
+    if state in (None, "user", "nobody", "invalid_credentials"):
+        if row.tries:
+            limits.add_headers(limits.Window(most, most - row.tries, row.seconds_left))
+        return ApiError(*wrong or ("invalid_credentials",))
+    return ApiError("sign_in.not_admin" if state == "not_admin" else state)
+
+
+def _too_many(seconds: float) -> ApiError:
+    limits.add_headers(limits.Window(latchkey.settings.rate_limit_login_failures.amount, 0, seconds))
+    return limits.refusal("sign_in.over_request_rate_limit", seconds)

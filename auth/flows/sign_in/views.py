@@ -1,0 +1,114 @@
+import json
+from collections.abc import Callable, Mapping
+
+import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.flows.sessions import issuing
+from auth.flows.sessions.issuing import Issue
+from auth.flows.sessions.token_response import Session, exchange, token_response
+from auth.flows.sign_in.passwords import queued, sign_in_with_password
+from auth.web import answered_by, audit, g, limits, schemas
+from auth.web.context import latchkey
+from auth.web.declarations import asks_more, audited, counted, takes_tokens
+from auth.web.errors import ApiError, unavailable
+from auth.web.input import read_body
+from auth.web.limits import limited
+from sql import queries
+
+log = structlog.get_logger()
+blueprint = Blueprint("token", __name__)
+_REFRESH_GRANT = schemas.RefreshGrant()
+
+
+@blueprint.post("/token")
+@takes_tokens
+@counted("sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key")
+@asks_more
+def token() -> ResponseReturnValue:
+    """Issue tokens (RFC 6749, sections 4.3 and 6)."""
+    names = request.args.getlist("grant_type")
+    if len(names) != 1:
+        problem = "must be given once" if names else "is required in the query"
+        raise ApiError("validation_failed", f"grant_type: {problem}")
+    grants = {**GRANTS, **latchkey.lists.grants}
+    if names[0] not in grants:
+        offered = ", ".join(name for name, grant in grants.items() if grant is not _refuse_web3)
+        raise ApiError("unsupported_grant_type", f"grant_type: must be one of {offered}")
+    return answered_by(grants[names[0]])
+
+
+@blueprint.post("/login-admin")
+@queued
+@limited("sign_in_with_password")
+@audited("sign_in_refused", sign_in="password")
+def login_admin() -> Response:
+    session = sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True, admin_only=True)
+    user, since = json.loads(session.row.user_object), session.row.admin_since
+    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
+    return token_response(session, admin_details=details)
+
+
+@queued
+@limited("sign_in_with_password")
+@audited("sign_in_refused", sign_in="password")
+def _by_password() -> Response:
+    return token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
+
+
+@counted("refresh")
+@audited("refresh_refused", sign_in="refresh")
+def _refresh() -> Response:
+    body = read_body(_REFRESH_GRANT)
+    try:
+        sent = latchkey.refresh_tokens.read(body["refresh_token"])
+    except InvalidRefreshToken:
+        raise ApiError("refresh.refresh_token_not_found") from None
+    issue = issuing.about_refresh(*sent) if latchkey.lists.claims else Issue(sent.session_id)
+    row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
+    if row is None:
+        # Something has changed since the hook was asked; without an answer, the session gives no token.
+        raise unavailable() if issue.answer else _refresh_refusal(sent)
+    settings = latchkey.settings
+    if settings.rate_limits_enabled:
+        amount = settings.rate_limit_refresh.amount
+        limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+    return token_response(Session(row, issue))
+
+
+def _refresh_refusal(sent: RefreshToken) -> ApiError:
+    row = queries.select_refresh_refusal(latchkey.db, session_id=sent.session_id, counter=sent.counter)
+    if row is None:
+        raise ApiError("refresh.refresh_token_not_found")
+    if row.state == "refresh_token_already_used":
+        queries.end_reused_session(latchkey.db, session_id=sent.session_id, client_id=None)
+        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
+        return ApiError("refresh.refresh_token_already_used")
+    audit.note(user_id=row.user_id)
+    if row.state == "over_request_rate_limit":
+        limits.add_headers(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        return limits.refusal(row.state, row.seconds_left)
+    return ApiError(f"refresh.{row.state}")
+
+
+@limited("exchange_code")
+@audited("sign_in_refused", sign_in="pkce")
+def _exchange_code() -> Response:
+    body = read_body(schemas.PkceGrant())
+    return token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
+
+
+def _refuse_web3() -> Response:
+    raise ApiError("web3_provider_disabled")
+
+
+# Wings add theirs to `lists.grants`.
+GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
+    "password": _by_password,
+    "refresh_token": _refresh,
+    "pkce": _exchange_code,
+    "web3": _refuse_web3,
+}

@@ -1,0 +1,1 @@
+"""Signing up: new users, and the first address of an anonymous one."""

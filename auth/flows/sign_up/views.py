@@ -1,0 +1,75 @@
+from typing import Any
+
+from flask import Blueprint, Response, json
+from flask.typing import ResponseReturnValue
+
+from auth.flows.sessions.token_response import Session, tokens
+from auth.flows.sign_in.passwords import queued
+from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
+from auth.web import audited, counted, g, schemas, takes_metadata
+from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.input import json_body, read_body
+from auth.web.limits import limited, limiter
+
+blueprint = Blueprint("signup", __name__)
+# The specification shows a new user without app metadata.
+_SHOWN: dict[str, Any] = {"app_metadata": {}}
+
+
+@blueprint.post("/signup")
+@takes_metadata
+@counted("sign_up_anonymously", "sign_up")
+@audited("sign_up_refused")
+def signup() -> ResponseReturnValue:
+    """Register a user with an address and a password, or an anonymous one."""
+    return _sign_up_by_body() if latchkey.settings.anonymous_enabled else _sign_up()
+
+
+def _as_many_as_both() -> str:
+    limits = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
+    period = min(limit.get_expiry() for limit in limits)
+    return f"{sum(limit.amount for limit in limits)} per {period} seconds"
+
+
+# The body says which of the two limits counts, but is not parsed before one has.
+@limiter.shared_limit(
+    _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.rate_limits_enabled
+)
+def _sign_up_by_body() -> ResponseReturnValue:
+    return _sign_up_anonymously() if _asks_for_anonymous_user(json_body()) else _sign_up()
+
+
+def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
+    if any(body.get(name) is not None for name in ("email", "phone", "password")):
+        return False
+    # While anonymous users are disabled, `{}` is a sign-up without an email. The clients always send these
+    # members.
+    return latchkey.settings.anonymous_enabled or bool(body.keys() & {"data", "gotrue_meta_security"})
+
+
+@limited("sign_up_anonymously")
+def _sign_up_anonymously() -> Response:
+    return _signed_in(sign_up_anonymously(read_body(schemas.AnonymousSignup())))
+
+
+@queued
+@limited("sign_up")
+def _sign_up() -> Response:
+    """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
+    if _asks_for_anonymous_user(json_body()):
+        raise ApiError("anonymous_provider_disabled")
+    made = sign_up(read_body(schemas.Signup()))
+    if isinstance(made, Session):
+        return _signed_in(made)
+    return _created(json.loads(made.user_object) | _SHOWN)
+
+
+def _signed_in(session: Session) -> Response:
+    user = json.loads(session.row.user_object)
+    return _created(user | _SHOWN | tokens(session) | {"user": user})
+
+
+def _created(body: dict[str, Any]) -> Response:
+    return JsonResponse(json.dumps(body), 200 if g.in_dialect else 201)

@@ -1,0 +1,1 @@
+"""Keys and metadata below /.well-known."""

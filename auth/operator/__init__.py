@@ -1,1 +1,0 @@
-"""What an operator runs: commands, processes, the doctor, backups."""

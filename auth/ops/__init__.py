@@ -1,0 +1,1 @@
+"""What an operator runs: commands, processes, the doctor, backups, transfer, the test server."""

@@ -1,0 +1,146 @@
+"""The plaintext of a backup: a line of JSON, the `Manifest`, and the gzipped SQL of pg_dump."""
+
+import dataclasses
+import glob
+import json
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+from auth.ops.backups import age
+from sql import schema
+
+Progress = Callable[[int], object]
+"""Called with the number of bytes read, or rows written, since the last call."""
+
+FORMAT = 1
+_LONGEST_MANIFEST = 16 * 1024 * 1024
+_GZIP = 31  # window bits, for zlib
+_SLICE = 1024
+
+
+class BackupError(Exception):
+    """A line for the operator."""
+
+
+class UnusableFileError(BackupError):
+    """The file is damaged, of another program, or from a newer release."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """`tables` has the numbers of rows, `environment` the settings of the process that made the backup."""
+
+    latchkey_backup: int
+    release: str
+    created_at: str
+    postgres: int
+    schema_version: int
+    tables: dict[str, int]
+    secret_key: list[str]
+    service_role_key: list[str]
+    jwt_keys: list[dict[str, Any]]
+    environment: dict[str, str]
+
+    @classmethod
+    def parse(cls, line: bytes) -> Self:
+        """Raises `UnusableFileError`."""
+        try:
+            members = json.loads(line)
+            if members["latchkey_backup"] != FORMAT:
+                raise UnusableFileError(
+                    "it has a format that this release does not know. Use the release that made it."
+                )
+            manifest = cls(**members)
+        except (ValueError, TypeError, KeyError):
+            raise UnusableFileError(
+                "it is not a backup of Latchkey. Name a file that latchkey backup made."
+            ) from None
+        if manifest.schema_version > schema.NEWEST:
+            raise UnusableFileError(
+                f"its schema has version {manifest.schema_version}, but this release supports"
+                f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
+            )
+        return manifest
+
+    @property
+    def size(self) -> str:
+        return f"users: {self.tables['users']:,}, rows: {sum(self.tables.values()):,}"
+
+    def summary(self) -> dict[str, Any]:
+        """Return what may be shown, without secrets."""
+        shown = ("release", "created_at", "postgres", "schema_version", "tables")
+        return {name: getattr(self, name) for name in shown}
+
+
+def dated(path: Path, manifest: Manifest) -> Path:
+    """Return `latchkey-20261122T031700Z.age` for `latchkey.age`."""
+    moment = datetime.fromisoformat(manifest.created_at)
+    return path.with_name(f"{path.stem}-{moment:%Y%m%dT%H%M%SZ}{path.suffix}")
+
+
+def remove_older(path: Path, written: Path, keep: int) -> None:
+    """Remove all dated files but `written` and the newest others, of `keep` in all."""
+    form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
+    found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
+    others = sorted((other for other in found if other != written), reverse=True)
+    for other in others[keep - 1 :]:
+        other.unlink()
+
+
+def plaintext(manifest: Manifest, pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+    """Yield the plaintext of a backup, from the pieces of the SQL."""
+    yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
+    compressor = zlib.compressobj(level=1, wbits=_GZIP)
+    for piece in pieces:
+        yield compressor.compress(piece)
+        progress(piece.count(b"\n"))  # COPY writes a line for each row
+    yield compressor.flush()
+
+
+def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
+    """Return the manifest and the pieces of the SQL. Only the last piece proves that none is missing.
+
+    Raises `UnusableFileError`, also from the iterator.
+    """
+    rest, head = filter(None, pieces), b""
+    while b"\n" not in head and len(head) < _LONGEST_MANIFEST and (piece := next(rest, b"")):
+        head += piece
+    line, _, begun = head.partition(b"\n")
+    return Manifest.parse(line), decompressed(chain([begun], rest))
+
+
+def verify(path: Path, key: str, progress: Progress) -> Manifest:
+    """Read the whole file. Raises `UnusableFileError`, and what `read` raises."""
+    manifest, pieces = parse(read(path, key, progress))
+    deque(pieces, maxlen=0)
+    return manifest
+
+
+def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
+    """Yield the plaintext of a file. Raises `CannotDecrypt`, `UnusableKey` and `OSError`."""
+    with path.open("rb") as file:
+        for piece in age.decrypt(file, key):
+            progress(len(piece))
+            yield piece
+
+
+def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a gzip file. Raises `UnusableFileError`."""
+    decompressor = zlib.decompressobj(wbits=_GZIP)
+    try:
+        for piece in pieces:
+            # Deflate expands by up to 1032, and a file under a passphrase comes in one piece.
+            for start in range(0, len(piece), _SLICE):
+                yield decompressor.decompress(piece[start : start + _SLICE])
+                if decompressor.unused_data:
+                    raise zlib.error("it has data after its end")
+    except zlib.error as error:
+        raise UnusableFileError(f"it cannot be decompressed: {error}. Use another copy.") from None
+    if not decompressor.eof or decompressor.unused_data:
+        raise UnusableFileError("it cannot be decompressed: its end is missing or wrong. Use another copy.")

@@ -1,0 +1,129 @@
+"""Tests a backup: restores it into a temporary Postgres, starts the service there and signs a user in."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter, Retry
+
+from auth.ops.backups import restores
+from auth.ops.backups.archive import BackupError, Manifest
+from auth.ops.backups.writing import Unprepared, connect
+from auth.ops.processes import embedded_postgres
+from sql import queries
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+_SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
+_REMEDY = "Keep the older backups, and report this to the maintainers."
+_START_LIMIT = 60  # seconds
+_TIMEOUT = 20
+# Writing out what was restored may keep Postgres for longer than the service waits: it then returns 503.
+_AGAIN = Retry(20, connect=0, read=0, status_forcelist=[503], allowed_methods=None, raise_on_status=False)
+
+
+def rehearse(plaintext: Iterable[bytes]) -> Manifest:
+    """Raises `EmbeddedPostgresError`, and what `restores.fill` raises."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
+        http.trust_env = False  # no proxy leads to this machine
+        http.mount("http://", HTTPAdapter(max_retries=_AGAIN))
+        directory = Path(name).resolve()
+        options = {"fsync": "off", "full_page_writes": "off"}
+        with embedded_postgres.running(directory / "var", options) as url:
+            manifest = restores.fill(url, plaintext, restores.Options())
+            _check_user_objects(url)
+            with _service(directory, url, manifest, http) as base_url:
+                _sign_in(base_url, manifest.service_role_key[0], http)
+    return manifest
+
+
+def _check_user_objects(url: str) -> None:
+    with closing(connect(url)) as connection:
+        if total := queries.count_stale_user_objects(Unprepared(connection)).total:
+            raise BackupError(f"{total} rows of user_objects differ from their users. {_REMEDY}")
+
+
+@contextmanager
+def _service(directory: Path, url: str, manifest: Manifest, http: requests.Session) -> Iterator[str]:
+    # Not in the checkout, whose .env has the settings of the real service.
+    with (directory / "service.log").open("wb") as log:
+        environment = _environment(directory, url, manifest)
+        process = subprocess.Popen(  # noqa: S603
+            _SERVICE, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    base_url = environment["AUTH_BASE_URL"]
+    try:
+        deadline = time.monotonic() + _START_LIMIT
+        while not _is_healthy(base_url, http):
+            if process.poll() is not None or time.monotonic() > deadline:
+                end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
+                raise BackupError(
+                    f"The service does not start on the restored database. Mend what it says: {' '.join(end)}"
+                )
+            time.sleep(0.1)
+        yield base_url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PYTHONPATH": str(_CHECKOUT),
+        "HOME": str(directory),
+        "PORT": port,
+        # As the owner: a backup has no grants to the operator's own functions and tables.
+        "DATABASE_URL": url,
+        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_STATE_DIR": str(directory / "var"),
+        "AUTH_SECRET_KEY": ",".join(manifest.secret_key),
+        "AUTH_SERVICE_ROLE_KEY": ",".join(manifest.service_role_key),
+        "AUTH_WORKERS": "1",
+        "AUTH_DELIVER": "false",
+    }
+    if manifest.jwt_keys:
+        environment["AUTH_JWT_KEYS"] = json.dumps({"keys": manifest.jwt_keys})
+    if secret := manifest.environment.get("AUTH_JWT_SECRET"):
+        environment["AUTH_JWT_SECRET"] = secret
+    return environment
+
+
+def _is_healthy(base_url: str, http: requests.Session) -> bool:
+    try:
+        return http.get(f"{base_url}/health", timeout=_TIMEOUT).ok
+    except requests.RequestException:
+        return False
+
+
+def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> None:
+    """Create a user, sign in by password, and use and refresh the session."""
+    email, password = f"{secrets.token_hex(16)}@example.com", f"Aa1-{secrets.token_urlsafe(24)}"
+    body = {"email": email, "password": password}
+
+    def call(what: str, method: str, path: str, **options: Any) -> dict:
+        response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)
+        if not response.ok:
+            answer = f"{response.status_code} {response.text}"
+            raise BackupError(f"{what} fails on the restored service: {answer}. {_REMEDY}")
+        return response.json()
+
+    key = {"apikey": service_role_key}
+    call("Creating a user", "POST", "/admin/users", json=body | {"email_confirm": True}, headers=key)
+    tokens = call("A sign-in", "POST", "/token?grant_type=password", json=body)
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    if call("GET /user", "GET", "/user", headers=bearer)["email"] != email:
+        raise BackupError(f"GET /user returns another user on the restored service. {_REMEDY}")
+    refresh = {"refresh_token": tokens["refresh_token"]}
+    call("A refresh", "POST", "/token?grant_type=refresh_token", json=refresh)

@@ -1,0 +1,126 @@
+"""The secrets of a backup, and of the state directory before a restore."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from auth.core import files
+from auth.core.keys.rotation import text_of, values_of
+from auth.core.settings import Settings, kept_secrets, name_of, state
+from auth.core.tokens import derived_keys
+from auth.ops.backups.archive import BackupError, Manifest
+
+NOTHING_TO_UNDO = (
+    "There is no restore to undo: the next restore and the next backup delete the database from before."
+    " Restore a backup instead."
+)
+
+
+class RestoredSecrets:
+    """The secrets of a backup, which become files of the state directory along with its database."""
+
+    def __init__(
+        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
+    ) -> None:
+        """Raises `BackupError` if the environment lacks a key of the backup."""
+        self._settings = settings
+        self._environment = environment
+        self.environment_file = environment_file(settings) if environment else None
+        kept = [field for field in restored if os.environ.get(name_of(field))]
+        self.kept_variables = [name_of(field) for field in kept]
+        self._restored = {field: found for field, found in restored.items() if found and field not in kept}
+        for field in kept:
+            known = {_id(value) for value in values_of(field, getattr(settings, field))}
+            lacking = {_id(value) for value in restored[field]} - known
+            # All keys of stored rows are needed; of the others, the service accepts any that it knows.
+            if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
+                raise BackupError(
+                    f"{name_of(field)} is set, but lacks a key from the backup. Unset it: the restore puts"
+                    f" the keys into {settings.state_dir}."
+                )
+
+    @classmethod
+    def of_backup(cls, settings: Settings, manifest: Manifest) -> Self:
+        restored = {field: getattr(manifest, field) for field in kept_secrets.FILES}
+        return cls(settings, restored, manifest.environment)
+
+    @classmethod
+    def of_before(cls, settings: Settings) -> Self:
+        """Return the secrets from before the last restore. Raises `BackupError` if there are none."""
+        try:
+            former = json.loads(former_secrets(settings).read_text())
+        except FileNotFoundError:
+            raise BackupError(NOTHING_TO_UNDO) from None
+        restored = {field: former.get(field, []) for field in kept_secrets.FILES}
+        return cls(settings, restored, {})
+
+    @contextmanager
+    def replacing(self, connection: Any) -> Iterator[None]:
+        """Be `admitted`, and keep the secrets of before, so that the restore can be undone."""
+        state.make_directory(self._settings.state_dir)
+        files.write(former_secrets(self._settings), json.dumps(self._all_current()))
+        try:
+            with self.admitted(connection):
+                yield
+        except BaseException:
+            if not connection.closed:
+                former_secrets(self._settings).unlink()
+            raise
+
+    @contextmanager
+    def admitted(self, connection: Any) -> Iterator[None]:
+        """Accept the keys of both databases inside of the context, and then those of the backup alone.
+
+        After an exception, accept those of before; or still both if the connection broke, because which
+        database has the name is unknown.
+        """
+        former = self._all_current()
+        for field, values in self._restored.items():
+            self._write(field, [*former[field], *values])
+        try:
+            yield
+        except BaseException:
+            if not connection.closed:
+                for field in former:
+                    self._write(field, former[field])
+            raise
+        for field, values in self._restored.items():
+            self._write(field, values)
+        if self.environment_file:
+            lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
+            files.write(self.environment_file, "".join(lines))
+
+    def _all_current(self) -> dict[str, list[Any]]:
+        return {field: self._current(field) for field in self._restored}
+
+    def _current(self, field: str) -> list[Any]:
+        path = self._settings.state_dir / kept_secrets.FILES[field]
+        return values_of(field, path.read_text().strip()) if path.exists() else []
+
+    def _write(self, field: str, values: list[Any]) -> None:
+        path = self._settings.state_dir / kept_secrets.FILES[field]
+        if values:
+            different = {_id(value): value for value in reversed(values)}
+            files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
+        else:
+            path.unlink()
+
+
+def environment_file(settings: Settings) -> Path:
+    return settings.state_dir / "restored.env"
+
+
+def former_secrets(settings: Settings) -> Path:
+    return settings.state_dir / "before_restore.json"
+
+
+def _id(value: Any) -> str:
+    # A JWK Set may have each kid once.
+    return str(value.get("kid") or value) if isinstance(value, dict) else derived_keys.split_time(value)[0]
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,235 @@
+"""Restores a backup: into a new database that then takes the name of the old one, or into an empty one.
+
+Until the last step the old database serves with its old secrets, so an interrupted restore changes nothing.
+"""
+
+import dataclasses
+import re
+import secrets
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql as composed
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from auth.core.keys import resealing
+from auth.core.settings import Settings
+from auth.ops.backups import archive, writing
+from auth.ops.backups.archive import BackupError, Manifest
+from auth.ops.backups.restored_secrets import (
+    NOTHING_TO_UNDO,
+    RestoredSecrets,
+    environment_file,
+    former_secrets,
+)
+from auth.ops.backups.writing import Unprepared, connect
+from auth.ops.processes import postgres_programs
+from sql import queries, schema
+
+# Older versions of Postgres refuse the setting, which a newer pg_dump writes.
+_TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
+_UNLIMITED = b"SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout';\n"
+# psql is restricted by a key of ours; pg_dump's, which the author of a forged file knows, is removed.
+_RESTRICT = re.compile(rb"^\\restrict \w+\n", re.MULTILINE)
+_UNRESTRICT = re.compile(rb"^\\unrestrict \w+\s*\Z", re.MULTILINE)
+_LONGEST_PREAMBLE = 16 * 1024
+_LONGEST_END = 1024
+_LONGEST_NAME = 63
+_DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
+# While the table has another name, the service refuses the database, and links in the backup do not work.
+_LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
+_UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    keep_sessions: bool = False
+    resend: bool = False
+    # The URL of the role that will serve requests, which is not part of a backup.
+    requests_url: str | None = None
+
+
+def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
+    """Restore a verified backup. Return the name under which the old database remains, if it had tables.
+
+    Raises `BackupError`, `CannotDecrypt`, `NoProgramError`, `OSError` and `psycopg2.Error`.
+    """
+    with _locked_target(url) as (target, cursor):
+        if not target.is_replaceable:
+            with restored.replacing(cursor.connection):
+                fill(url, plaintext, options)
+            return None
+        draft = _draft(target.name)
+        _run(cursor, _DROP, draft)
+        _run(cursor, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
+        try:
+            fill(_of(url, draft), plaintext, options)
+        except BaseException:
+            _run(cursor, _DROP, draft)
+            raise
+    return _replace(url, target, draft, restored)
+
+
+def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
+    """Load a backup into an empty database, in two transactions: the data, then what has become invalid."""
+    manifest, pieces = archive.parse(plaintext)
+    _load(url, pieces)
+    with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(_UNLOCK_SCHEMA)
+        _check_rows(writing.count_rows(connection), manifest.tables)
+        schema.apply_in_transaction(connection, options.requests_url)
+        on = Unprepared(connection)
+        # The secrets of the backup must open its rows.
+        if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):
+            raise BackupError(". ".join(problem))
+        if not options.keep_sessions:
+            queries.end_all_access(on)
+        queries.void_restored(on, resend=options.resend)
+        # Dumps have no statistics, and autovacuum takes up to a minute to run.
+        cursor.execute("ANALYZE")
+    return manifest
+
+
+@contextmanager
+def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Any]]:
+    """Yield the row of the database, locked against other restores, and a cursor. Raises `BackupError`."""
+    with closing(connect(url)) as connection:
+        connection.autocommit = True
+        if not queries.try_lock_restore(Unprepared(connection)).is_ours:
+            raise BackupError("Another restore into this database is running. Wait until it has ended.")
+        target = queries.select_restore_target(Unprepared(connection))
+        _check_target(target)
+        with connection.cursor() as cursor:
+            yield target, cursor
+
+
+def _check_target(target: "queries.SelectRestoreTarget") -> None:
+    if target.clients:
+        raise BackupError(
+            f"The database {target.name} has other connections ({target.clients}). Stop the service on all"
+            " nodes, and connect to Postgres directly, not through a pooler."
+        )
+    if target.has_tables and not target.is_replaceable:
+        raise BackupError(
+            f"The database {target.name} is not empty, and this role cannot replace it."
+            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
+        )
+
+
+def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
+    differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    if differing:
+        raise BackupError(
+            f"Row counts differ from the backup: {', '.join(differing)}. Restore another backup."
+        )
+
+
+def _load(url: str, pieces: Iterator[bytes]) -> None:
+    command = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    # If psql fails, the pipe breaks, and its output has the reason.
+    with postgres_programs.running(command, url, 1, **streams) as pipe, suppress(BrokenPipeError), pipe:
+        # Nothing proves who wrote the file: psql must refuse meta-commands, such as `\! sh`.
+        pipe.write(f"\\restrict {secrets.token_hex(16)}\n".encode())
+        # If this process dies, psql sees the end of its input without a COMMIT.
+        pipe.write(b"BEGIN;\n" + _UNLIMITED)
+        pipe.writelines(_fitted(pieces))
+        pipe.write(_LOCK_SCHEMA + b"COMMIT;\n")
+
+
+def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Remove the setting that older versions of Postgres refuse, and what a restricted psql refuses."""
+    held = b""
+    for piece in pieces:
+        held += piece
+        if len(held) > _LONGEST_PREAMBLE:
+            break
+    held = _RESTRICT.sub(b"", held.replace(_TRANSACTION_TIMEOUT, b"", 1), 1)
+    for piece in pieces:
+        held += piece
+        yield held[:-_LONGEST_END]
+        held = held[-_LONGEST_END:]
+    yield _UNRESTRICT.sub(b"", held)
+
+
+def _replace(
+    url: str, target: "queries.SelectRestoreTarget", draft: str, restored: RestoredSecrets
+) -> str | None:
+    """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
+    former = _former(target.name)
+    with _beside(url, target.name) as cursor:
+        try:
+            _swap(cursor, target.name, former, draft, restored.replacing(cursor.connection))
+        except psycopg2.Error:
+            _run(cursor, _DROP, draft)
+            raise
+        if target.has_tables:
+            return former
+        _run(cursor, "DROP DATABASE {}", former)
+        return None
+
+
+def undo(url: str, settings: Settings) -> None:
+    """Put the database from before the last restore in place of the restored one, which is deleted."""
+    secrets_of_before = RestoredSecrets.of_before(settings)
+    with _locked_target(url) as (target, cursor):
+        former, undone = _former(target.name), _draft(target.name)
+        if not queries.select_database(Unprepared(cursor.connection), name=former).exists:
+            raise BackupError(NOTHING_TO_UNDO)
+    with _beside(url, target.name) as cursor:
+        _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))
+        # Until here an undo that fails can be repeated.
+        former_secrets(settings).unlink()
+        environment_file(settings).unlink(missing_ok=True)
+        _run(cursor, _DROP, undone)
+
+
+def forget_former(url: str, settings: Settings) -> None:
+    """Delete the database and secrets from before the last restore, if there was one here.
+
+    If Postgres does not drop the database, both stay until the next backup.
+    """
+    if not former_secrets(settings).exists():
+        return
+    with closing(connect(url)) as connection:
+        name = connection.info.dbname
+    with suppress(psycopg2.Error), _beside(url, name) as cursor:
+        _run(cursor, "DROP DATABASE IF EXISTS {}", _former(name))
+        former_secrets(settings).unlink()
+
+
+def _swap(cursor: Any, name: str, away: str, draft: str, has_secrets: AbstractContextManager[None]) -> None:
+    """Give a database another name, and its name to the draft, atomically."""
+    _run(cursor, "DROP DATABASE IF EXISTS {}", away)
+    with has_secrets:
+        # Statements that are sent together are one transaction.
+        rename = "ALTER DATABASE {} RENAME TO {}"
+        _run(cursor, f"{rename}; {rename}", name, away, draft, name)
+
+
+@contextmanager
+def _beside(url: str, name: str) -> Iterator[Any]:
+    """Yield a cursor in another database: Postgres does not rename one with connections."""
+    with closing(connect(_of(url, "template1" if name == "postgres" else "postgres"))) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            yield cursor
+
+
+def _former(name: str) -> str:
+    return f"{name[: _LONGEST_NAME - 15]}_before_restore"
+
+
+def _draft(name: str) -> str:
+    return f"{name[: _LONGEST_NAME - 10]}_restoring"
+
+
+def _run(cursor: Any, text: str, *databases: str) -> None:
+    cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))
+
+
+def _of(url: str, database: str) -> str:
+    return make_dsn(**{**parse_dsn(url), "dbname": database})

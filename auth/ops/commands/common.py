@@ -1,0 +1,67 @@
+"""Files, databases and failures of the commands that replace them."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import click
+
+from auth.core.files import DRAFT
+from auth.core.settings import Settings, state
+from auth.core.settings.state import InUseError
+from auth.flows.commands import Unreadable, Unusable
+
+
+@contextmanager
+def stopped_database(settings: Settings) -> Iterator[str]:
+    """Yield the URL of the owner of a database whose service does not run, and start the embedded one."""
+    from auth.ops.processes import embedded_postgres
+
+    try:
+        embedded = embedded_postgres.running(settings.state_dir)
+        with nullcontext(settings.find_owner()) if settings.database_url else embedded as url:
+            yield url
+    except InUseError as error:
+        raise click.ClickException(f"{error}. Stop the service on all nodes first.") from None
+
+
+@contextmanager
+def failures(file: Path) -> Iterator[None]:
+    """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
+    from auth.ops.backups.age import CannotDecrypt, UnusableKey
+    from auth.ops.backups.archive import BackupError, UnusableFileError
+    from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
+    from auth.ops.processes.postgres_programs import NoProgramError
+    from auth.ops.transfer.reading import UnreadableFile
+
+    try:
+        with _signals_as_exits():
+            yield
+    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
+        raise Unusable(f"{file} cannot be used: {error}") from None
+    except UnusableKey as error:
+        raise Unreadable(str(error)) from None
+    except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        name = str(error.filename or file)
+        # If a draft next to FILE fails, the directory cannot be written to.
+        place = file.parent if name.endswith(DRAFT) else name
+        remedy = "Name a place that this user can read and write."
+        raise click.ClickException(state.unusable_place(place, error, remedy)) from None
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    former = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if former[number] is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, former[number])

@@ -1,0 +1,81 @@
+import getpass
+import os
+import sys
+import warnings
+
+import click
+
+from auth.core import addresses
+from auth.core.passwords import hashing
+from auth.core.passwords.policy import WeakPassword, check_strength
+from auth.flows.admin import administrators
+from auth.flows.commands import acting, json_option, show
+from auth.web.context import Latchkey
+
+
+@click.command("create-admin", short_help="Make a user an administrator.")
+@click.argument("email")
+@json_option
+def command(email: str, as_json: bool) -> None:
+    """Make the user EMAIL an administrator.
+
+    Creates the user if missing, and replaces one that never proved the address. Takes the password of a new
+    user from LATCHKEY_ADMIN_PASSWORD, or asks for it, or without a terminal reads a line of standard input.
+    If the user has no second factor or passkey, prints a code to set up the first one.
+
+    \b
+    Example: latchkey create-admin carol@example.com
+    """
+    email = addresses.canonical_typed_email(email)
+    with acting() as parts:
+        password_hash = _hash(parts, email) if administrators.needs_password(email) else None
+        user = administrators.appoint(email, password_hash)
+        code = administrators.write_code(user["id"], email)
+    console = f"{parts.settings.base_url}/console" if parts.settings.console else None
+    was_created = " (new user)" if user["created"] else ""
+    lines = [f"{user['email']} is an administrator{was_created}: {user['id']}"]
+    if console:
+        lines.append(f"Sign in to the console: {console}")
+    if code:
+        lines.append(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
+    show(user | {"console": console, "code": code}, as_json, *lines)
+
+
+def _hash(latchkey: Latchkey, email: str) -> str:
+    password = hashing.normalize(_password())
+    try:
+        check_strength(latchkey.settings, password, [email], latchkey.leaked_passwords)
+    except WeakPassword as error:
+        raise click.ClickException(f"The password {error}. Choose another.") from None
+    return latchkey.passwords.hash(password)
+
+
+def _password() -> str:
+    """Return a password that was not an argument: other users see those, and systemd and sudo log them."""
+    given = os.environ.get("LATCHKEY_ADMIN_PASSWORD")
+    try:
+        password = given or (_ask() if sys.stdin.isatty() else _read())
+        password.encode()
+    except UnicodeError:
+        raise click.ClickException("The password is not UTF-8. Choose another.") from None
+    if not password:
+        raise click.ClickException("No password was given. Set LATCHKEY_ADMIN_PASSWORD, or use a terminal.")
+    return password
+
+
+def _ask() -> str:
+    try:
+        with warnings.catch_warnings():
+            # If the terminal cannot hide the password, raise it instead of echoing the password.
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            text = "Password of the new administrator"
+            return click.prompt(text, hide_input=True, confirmation_prompt=True, err=True)
+    except (click.Abort, getpass.GetPassWarning):
+        return ""
+
+
+def _read() -> str:
+    password, _, more = sys.stdin.read().partition("\n")
+    if more:
+        raise click.ClickException("Standard input has more than one line. Give it only the password.")
+    return password

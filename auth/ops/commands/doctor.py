@@ -1,0 +1,78 @@
+import dataclasses
+import os
+import sys
+import time
+
+import click
+
+from auth.core.settings import Settings, SettingsError, running, state
+from auth.core.settings.kept_secrets import Missing
+from auth.flows.commands import json_option, load_settings, printable, show
+from auth.ops.doctor.examination import CHECKS, Result, examine, examine_files
+from auth.ops.processes.start_checks import check_files
+
+_NAMES = [check.name for check in CHECKS]
+_MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": "?"}
+# Of the worst result.
+_EXIT_STATUSES = {"failed": 3, "unknown": 2}
+_MISSING: tuple[Missing, ...] = ("refuse", "ignore")
+# When `latchkey_auth/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
+_STARTED = "LATCHKEY_STARTED"
+
+
+@click.command("doctor", short_help="Check the deployment for common problems.")
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(_NAMES),
+    help="Skip the check with this name (see --json). Can be repeated.",
+)
+@json_option
+def command(skip: tuple[str, ...], as_json: bool) -> None:
+    """Check for common problems, and print the setting to change for each.
+
+    Takes five seconds at most, unless this machine is overloaded. Run it on the service's machine, with its
+    settings.
+
+    Exits with 3 if a check failed, and 2 if an overloaded machine left one undone.
+
+    \b
+    Example: latchkey doctor --skip backup
+    """
+    results = _results(skip)
+    for result in results:
+        lines = [
+            f"{_MARKS[result.status]} {result.text}",
+            *([f"  {result.setting}"] if result.setting else []),
+        ]
+        show(dataclasses.asdict(result), as_json, *map(printable, lines))
+    statuses = {result.status for result in results}
+    sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
+
+
+def _results(skip: tuple[str, ...]) -> list[Result]:
+    named: list[Result] = []
+    settings: Settings | None = None
+    # Without the keys, so that what needs none is checked even if they are lost.
+    for missing in _MISSING:
+        try:
+            settings = load_settings(missing_secrets=missing)
+            check_files(settings)
+            break
+        except SettingsError as error:
+            named = named or [_of_setting(line) for line in str(error).splitlines()]
+    if settings is None:
+        return named + examine_files(state.directory_of(os.environ), skip)
+    named = named or [_of_setting(line) for line in settings.warnings]
+    if problem := running.difference(settings):
+        named.append(Result("settings", "failed", problem))
+    named = named or [Result("settings", "ok", "All settings are valid")]
+    return named + examine(settings, skip, started=float(os.environ.get(_STARTED) or time.monotonic()))
+
+
+def _of_setting(line: str) -> Result:
+    name = line.partition(":")[0].partition(" ")[0]
+    # For a file, the line says what to do.
+    setting = None if name.startswith("/") else f"Correct it as docs/settings.md says: {name}=…"
+    return Result("settings", "failed", line, setting)

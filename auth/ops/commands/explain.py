@@ -1,0 +1,242 @@
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from auth.core import typed
+from auth.core.keys import rotation
+from auth.core.settings import Settings
+from auth.core.text.labels import label, quoted
+from auth.core.text.moments import clock
+from auth.flows.commands import (
+    NumberRange,
+    Unusable,
+    address_of,
+    json_option,
+    known_user,
+    open_parts,
+    printable,
+    show,
+)
+from auth.flows.history import explanation, timeline
+from auth.flows.history.explanation import Obstacle
+from auth.web import counts
+from auth.web.context import Latchkey
+from auth.web.fields import is_uuid
+from sql import Database, queries
+
+_MAX_LINES = 100
+# Acts of the console that are commands of `latchkey users` too.
+_COMMANDS = {"unban", "unlock"}
+
+
+@click.command("explain", short_help="Explain what happened to a user or in a request.")
+@click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
+@click.option(
+    "--most",
+    metavar="N",
+    type=NumberRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Show at most N entries, newest first.",
+)
+@json_option
+def command(subject: str, most: int, as_json: bool) -> None:
+    """Explain whether a user can sign in and what happened to them, or what a request did. Times are UTC.
+
+    Exits with 3 if nothing is known about the subject.
+
+    \b
+    Example: latchkey explain alice@example.com
+    """
+    found = _Search(open_parts(), most).find(typed.trimmed(subject))
+    show(found, as_json, *_LINES[found["kind"]](found))
+
+
+class _Search:
+    """Each result is what --json prints. Events are listed from the newest to the oldest."""
+
+    def __init__(self, latchkey: Latchkey, most: int) -> None:
+        self._latchkey = latchkey
+        self._settings = latchkey.key_ring.settings
+        self._db = latchkey.db
+        self._most = most
+
+    def find(self, subject: str) -> dict[str, Any]:
+        if user := known_user(self._latchkey, subject):
+            return self._user(user)
+        if address := address_of(subject):
+            return self._address(*filter(None, address.values()))
+        if is_uuid(subject) and queries.count_timeline(self._db, user_id=subject, most=1).total:
+            return {"kind": "deleted_user", "id": subject} | self._story(subject)
+        if acts := queries.list_request_acts(self._db, request_id=subject, most=_MAX_LINES):
+            return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+        raise Unusable(
+            f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
+            " refusals in a minute, only the last is recorded. Look into the log, which has each request:"
+            f" journalctl -u latchkey --grep {shlex.quote(subject)}"
+        )
+
+    def _user(self, user: Any) -> dict[str, Any]:
+        explained = explanation.explain(self._settings, self._db, user)
+        obstacles = [obstacle.text for obstacle in explained.obstacles]
+        remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
+        about = {"user": facts(self._settings, self._db, user), "can_sign_in": not obstacles}
+        about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
+        about |= {"claims": explained.claims, "claims_problem": explained.claims_problem}
+        return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
+
+    def _story(self, user_id: str) -> dict[str, Any]:
+        rows = queries.list_timeline(self._db, user_id=user_id, page_size=self._most, page_offset=0)
+        counted = queries.count_timeline(self._db, user_id=user_id, most=self._most + 1)
+        return {"events": _events(rows), "has_more": counted.total > self._most}
+
+    def _address(self, address: str) -> dict[str, Any]:
+        pending = queries.list_pending_users(self._db, address=address)
+        messages = queries.list_messages_to(self._db, recipient=address, most=_MAX_LINES)
+        limits = counts.against(self._settings, self._db, [address])
+        if not (pending or limits or messages):
+            raise Unusable(
+                f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
+                " Check its spelling."
+            )
+        return {
+            "kind": "address",
+            "address": address,
+            "pending_users": [user._asdict() for user in pending],
+            "limits": limits,
+            "events": _events(messages),
+        }
+
+
+def _events(rows: list[Any]) -> list[dict[str, Any]]:
+    return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
+
+
+def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
+    user = found["user"]
+    name = user["email"] or user["phone"] or user["id"]
+    yield f"{name}: " + ("can sign in." if found["can_sign_in"] else "sign-in may fail:")
+    for obstacle in found["obstacles"]:
+        yield f"  - {obstacle}"
+    yield ""
+    yield from lines_of_facts(user)
+    if claims := found["claims_problem"] or found["claims"]:
+        text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
+        yield printable(f"{'claims':<14}{text}")
+    for count in found["limits"]:
+        if count["text"] not in found["obstacles"]:
+            yield f"{'limit':<14}{count['text']}"
+    yield ""
+    yield from _lines_of_story(found)
+    if found["remedies"]:
+        yield ""
+        yield "What to do:"
+        yield from (f"  {remedy}" for remedy in found["remedies"])
+
+
+def _lines_of_deleted_user(found: dict[str, Any]) -> Iterator[str]:
+    yield f"User {found['id']} no longer exists."
+    yield from _lines_of_story(found)
+
+
+def _lines_of_story(found: dict[str, Any]) -> Iterator[str]:
+    events = found["events"]
+    refusals = [event for event in events if event["kind"] == "refusal"][:3]
+    if refusals:
+        yield "Last refusals:"
+        yield from (_line(event) for event in refusals)
+        yield ""
+    yield "Timeline:" if events else "No recorded events."
+    if found["has_more"]:
+        yield "  … earlier entries left out; use --most to show more"
+    yield from (_line(event) for event in reversed(events))
+
+
+def _lines_of_request(found: dict[str, Any]) -> Iterator[str]:
+    yield f"Request {found['id']}:"
+    for event in reversed(found["events"]):
+        address = event["address"] or "deleted"
+        yield _line(event) + (f" ({address}, user {event['user_id']})" if event["user_id"] else "")
+    if addresses := {event["address"] for event in found["events"]} - {None}:
+        yield ""
+        yield "What to do:"
+        yield from (f"  latchkey explain {shlex.quote(address)}" for address in sorted(addresses))
+
+
+def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
+    yield f"{found['address']}: no user has this address."
+    for user in found["pending_users"]:
+        name = user["email"] or user["phone"] or "a user without an address"
+        yield f"  - {name} ({user['id']}) requested it, but has not confirmed it"
+    yield from (f"  - {count['text']}" for count in found["limits"])
+    messages = found["events"]
+    yield ""
+    yield "Messages to it:" if messages else "No messages to it in the last 30 days."
+    for message in reversed(messages):
+        yield _line(message) + (f" (user {message['user_id']})" if message["user_id"] else "")
+
+
+_LINES = {
+    "user": _lines_of_user,
+    "deleted_user": _lines_of_deleted_user,
+    "request": _lines_of_request,
+    "address": _lines_of_address,
+}
+
+
+def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
+    """Return what is known about a row of `select_summary`."""
+    used_since = rotation.secret_used_since(settings)
+    of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
+    return user._asdict() | {"sessions_of_old_keys": of_old_keys}
+
+
+def _remedy(obstacle: Obstacle, user: Any) -> str:
+    """Return the command that removes an obstacle, or what to do in the console or elsewhere.
+
+    Quoted for the shell that the operator copies it to: anybody may register `` `reboot`@example.com ``.
+    """
+    if obstacle.act in _COMMANDS:
+        return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"
+    return obstacle.advice
+
+
+def lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
+    for title, text in _titled(user):
+        yield printable(f"{title:<14}{text}")
+
+
+def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    created = clock(user["created_at"])
+    yield "user", f"{user['id']}, {user['role']}, created {created} {label('origins', user['made_by'])}"
+    for title in ("email", "phone"):
+        address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
+        if address or pending:
+            confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"
+            waits = f"; {pending} not confirmed yet" if pending else ""
+            yield title, (f"{address}, {confirmed}" if address else "none") + waits
+    yield "signs in with", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
+    old = user["sessions_of_old_keys"]
+    needs = f", {old} of which need an old secret key until refreshed" if old else ""
+    if user["factors"]:
+        yield "factors", f"{', '.join(user['factors'])}; {user['recovery_codes']} recovery codes left"
+    yield "sessions", f"{user['live_sessions']} live{needs}"
+    if user["applications"]:
+        names = ", ".join(map(quoted, user["applications"]))
+        below = _below(user["sessions_of_applications_below"])
+        yield "applications", f"{names}; {user['sessions_of_applications']} live sessions{below}"
+    if user["api_keys"]:
+        yield "API keys", f"{user['api_keys']}{_below(user['api_keys_below'])}"
+    last = user["last_sign_in_at"]
+    yield "last sign-in", clock(last) if last else "never"
+
+
+def _below(number: int) -> str:
+    return f", {number} refused: from before the second factor" if number else ""
+
+
+def _line(event: dict[str, Any]) -> str:
+    return printable(f"  {clock(event['at'])}  {event['text']}")

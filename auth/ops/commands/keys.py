@@ -1,0 +1,221 @@
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg2
+
+from auth.core.keys import fingerprints, rotation
+from auth.core.keys.openid_keys import KEPT, public_jwks
+from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
+from auth.core.settings import Settings, kept_secrets, name_of, state
+from auth.core.settings.values.validators import sentence
+from auth.core.tokens.derived_keys import format_time
+from auth.core.tokens.signing_keys import ALGORITHMS
+from auth.flows.commands import (
+    INPUT_FILE_OR_STDIN,
+    Unusable,
+    json_option,
+    load_settings,
+    open_database,
+    open_parts,
+    show,
+)
+from auth.ops.commands.common import stopped_database
+from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
+from sql import Database, schema
+from sql.pool import unusable
+
+
+@click.group("keys")
+def command() -> None:
+    """Manage the keys of the service."""
+
+
+def _kind_argument(*kinds: str) -> Callable[[Any], Any]:
+    return click.argument("kind", type=click.Choice(kinds))
+
+
+@command.command("list", short_help="List the keys, and what still needs the old ones.")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the keys: which are in use, when a new one will be used, and what still needs an old one.
+
+    \b
+    Example: latchkey keys list
+    """
+    settings, db = open_parts().key_ring.settings, open_database()
+    found = rotation.list_keys(db, settings)
+    width = max(len(key.id) for key in found)
+    for key in found:
+        needs = rotation.needs_of(db, settings, key)
+        status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
+        place = _place(settings, key)
+        members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
+        since = f", active from {_time(key)}" if key.active_from else ""
+        needed = f", needed by {', '.join(needs)}" if needs else ""
+        line = f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})"
+        show(members | {"needed_by": needs, "place": place}, as_json, line)
+
+
+@command.command("public", short_help="Print the keys that verify tokens.")
+@click.option(
+    "--jwks", "as_set", is_flag=True, help="Print one JWK Set, for a program that reads it from a file."
+)
+def public(as_set: bool) -> None:
+    """Print the public keys that verify access tokens and ID tokens, each as a JWK.
+
+    \b
+    Example: latchkey keys public --jwks
+    """
+    parts = open_parts()
+    keys = public_jwks(*parts.access_tokens.keys, *parts.openid_keys.all())
+    for printed in [{"keys": keys}] if as_set else keys:
+        click.echo(json.dumps(printed))
+
+
+@command.command("rotate", short_help="Create a new key, to be used after a day.")
+@_kind_argument(*rotation.KINDS)
+@click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    help="Create a signing key of this algorithm. Defaults to that of the key in use.",
+)
+@json_option
+def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
+    """Create a new key, which is accepted immediately and used after AUTH_KEY_OVERLAP.
+
+    Running services pick it up from the state directory, or an OpenID key from the database. If the key
+    comes from the environment, prints the value to set. The old key is accepted until `keys remove`.
+
+    \b
+    Example: latchkey keys rotate signing
+    """
+    if algorithm and kind != "signing":
+        raise click.UsageError("--algorithm is only for signing keys. Leave it out.")
+    parts = open_parts()
+    settings = parts.key_ring.settings
+    with _failures(settings):
+        key, value = rotation.rotate(parts.db, settings, kind, soon=now, algorithm=algorithm)
+    is_shared = kind == "service-role"
+    text = f"{key.id} is accepted" + ("." if is_shared else f", and will be used from {_time(key)}.")
+    deadline = "" if is_shared else f" before {_time(key)}"
+    _report(key, value, text, as_json, deadline)
+
+
+@command.command("add", short_help="Accept a key that this service does not use itself.")
+@_kind_argument(*rotation.FIELDS)
+@click.argument("file", type=INPUT_FILE_OR_STDIN)
+@json_option
+def add(kind: str, file: Path, as_json: bool) -> None:
+    """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
+
+    Tokens that another service signed with it stay valid. FILE can be - for standard input.
+
+    \b
+    Example: latchkey keys add signing old-service.jwks.json
+    """
+    parts = open_parts()
+    settings = parts.key_ring.settings
+    with _failures(settings), click.open_file(str(file)) as opened:
+        text = opened.read().strip()
+        if file != Path("-"):
+            kept_secrets.check(rotation.FIELDS[kind], text, file, must_sign=False)
+        key, value = rotation.add(parts.db, settings, kind, text)
+    _report(key, value, f"{key.id} is accepted.", as_json)
+
+
+@command.command("remove")
+@click.argument("id", metavar="KEY_ID")
+@click.option("--force", is_flag=True, help="Remove it even if needed, for example because it leaked.")
+@json_option
+def remove(id: str, force: bool, as_json: bool) -> None:
+    """Stop accepting a key. Refuses if a session, code, message, webhook or access token still needs it.
+
+    Exits with 3 if the key is still needed.
+
+    \b
+    Example: latchkey keys remove 1f3a9c20
+    """
+    settings, db = open_parts().key_ring.settings, open_database()
+    with _failures(settings):
+        key, value = rotation.remove(db, settings, id, force=force)
+    _report(key, value, f"{key.id} is no longer accepted.", as_json)
+
+
+@command.command("accept", short_help="Accept these keys in place of lost ones.")
+@click.option("--new", "make_missing", is_flag=True, help="Create a key for each lost file.")
+def accept(make_missing: bool) -> None:
+    """Accept the keys in these settings for a database whose own keys are lost.
+
+    Stop all nodes first. What the lost keys protected stays invalid: refresh tokens, codes, waiting messages
+    and the secrets of webhooks.
+
+    \b
+    Example: latchkey keys accept
+    """
+    settings = load_settings(missing_secrets="ignore" if make_missing else "refuse")
+    try:
+        # The service would start the embedded Postgres, but does not start with these keys.
+        with stopped_database(settings) as url:
+            if settings.database_url and make_missing:
+                _lock(settings.state_dir)
+            schema.apply(url)
+            with closing(Database(url, size=1, prepare=False)) as db:
+                fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
+    except psycopg2.Error as error:
+        raise click.ClickException(unusable("DATABASE_URL", error)) from None
+    except EmbeddedPostgresError as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(state.unusable(settings.state_dir, error)) from None
+    click.echo("The keys are accepted. Start the service.")
+
+
+def _lock(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.lock(directory)
+    state.make_directory(directory)  # which may exist with another mode
+
+
+def _place(settings: Settings, key: Key) -> str:
+    if key.kind == rotation.OPENID:
+        return "database"
+    field = rotation.FIELDS[key.kind]
+    return (
+        key.id if key.id == rotation.SHARED_SECRET else str(settings.key_files.get(field) or name_of(field))
+    )
+
+
+@contextmanager
+def _failures(settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except StillNeeded as error:
+        raise Unusable(str(error)) from None
+    except CannotRotate as error:
+        raise click.ClickException(str(error)) from None
+    except ValueError as error:  # of a check of settings
+        raise click.ClickException(f"The key is refused: {sentence(error)} Name another.") from None
+    except OSError as error:
+        place = error.filename or settings.state_dir
+        raise click.ClickException(state.unusable_place(place, error, "Let this user write there.")) from None
+
+
+def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") -> None:
+    """Print the outcome. `value` is to be set in the environment, if the key is not in a file."""
+    name, _, text_of_value = value.partition("=")
+    line = f"{name}={shlex.quote(text_of_value)}" if value else None
+    if line and not as_json:
+        click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
+    soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
+    found = {"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}
+    show(found, as_json, line or f"{text} Running services pick it up within {soon} seconds.")
+
+
+def _time(key: Key) -> str | None:
+    return format_time(key.active_from) if key.active_from else None

@@ -1,0 +1,35 @@
+from functools import partial
+
+import click
+import psycopg2
+
+from auth.core import logs
+from auth.core.settings.state import NotRunningError
+from auth.flows.commands import json_option, load_settings, progress_of, show
+from sql import schema
+from sql.pool import unusable
+
+
+@click.command("migrate", short_help="Create the schema, or bring it up to date.")
+@json_option
+def command(as_json: bool) -> None:
+    """Create the database schema, or bring it up to date. The service does the same when it starts.
+
+    An embedded Postgres that does not run is left to that start.
+
+    \b
+    Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
+    """
+    settings = load_settings(missing_secrets="ignore")
+    try:
+        owner_url, requests_url = settings.find_owner(), settings.find_requests()
+    except NotRunningError as error:
+        show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
+        return
+    try:
+        with progress_of("Upgrading the schema", len(schema.pending(owner_url, requests_url))) as progress:
+            notice = partial(logs.say, settings, level="warning")
+            steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)
+    except psycopg2.Error as error:
+        raise click.ClickException(unusable(settings.owner_setting, error)) from None
+    show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))

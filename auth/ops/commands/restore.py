@@ -1,0 +1,72 @@
+import time
+from pathlib import Path
+
+import click
+
+from auth.flows.commands import existing_file, identity_option, json_option, load_settings, progress_of, show
+from auth.ops.backups import age, archive, restores
+from auth.ops.backups.restored_secrets import RestoredSecrets
+from auth.ops.commands.common import failures, stopped_database
+
+
+def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted:
+        return
+    settings = load_settings(missing_secrets="ignore")
+    with failures(settings.state_dir), stopped_database(settings) as url:
+        restores.undo(url, settings)
+    click.echo("The database and the secrets are those from before the last restore.")
+    context.exit()
+
+
+@click.command("restore", short_help="Replace the database and the secrets with a backup.")
+@existing_file
+@identity_option
+@click.option("--keep-sessions", is_flag=True, help="Keep the sessions, API keys and grants of the backup.")
+@click.option("--resend", is_flag=True, help="Send the messages and events in the backup.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_undo,
+    help="Return to the database and secrets from before the last restore, without FILE and KEY.",
+)
+@json_option
+def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_json: bool) -> None:
+    """Replace the database and the secrets with those in FILE. Stop all nodes first.
+
+    Verifies FILE before changing anything. An interrupted restore leaves everything as it was. Links and
+    codes in messages become invalid.
+
+    Exits with 3 if FILE is damaged or KEY doesn't match, 2 if either is missing, and 1 on any other failure.
+
+    \b
+    Example: latchkey restore latchkey-20261122T031700Z.age --identity latchkey.key
+    """
+    begin = time.monotonic()
+    with failures(file):
+        settings = load_settings(missing_secrets="ignore")
+        key, size = age.read_key(identity), file.stat().st_size
+        with progress_of(f"Verifying {file}", size) as progress:
+            manifest = archive.verify(file, key, progress)
+        secrets = RestoredSecrets.of_backup(settings, manifest)
+        with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
+            options = restores.Options(keep_sessions, resend, settings.find_requests())
+            former = restores.restore(url, archive.read(file, key, progress), secrets, options)
+    outcome = {
+        "file": str(file),
+        "seconds": round(time.monotonic() - begin, 1),
+        "former_database": former,
+        "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
+        "kept_variables": secrets.kept_variables,
+    }
+    lines = [f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s."]
+    if former:
+        lines.append(f"The old database is now called {former}. The next restore or backup deletes it;")
+        lines.append("until then, latchkey restore --undo returns to it.")
+    if secrets.environment_file:
+        lines.append(f"{secrets.environment_file} has the settings of the backed-up service.")
+    for variable in secrets.kept_variables:
+        lines.append(f"{variable} is set, so the value in the backup was not restored.")
+    show(outcome | manifest.summary(), as_json, *lines)

@@ -1,0 +1,202 @@
+import gzip
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+
+import click
+import psycopg2
+
+from auth.core import files
+from auth.core.tokens.derived_keys import CannotOpen
+from auth.flows.commands import (
+    INPUT_FILE,
+    existing_file,
+    json_option,
+    new_file,
+    open_database,
+    open_parts,
+    printable,
+    progress_of,
+    show,
+)
+from auth.ops.backups import age, archive
+from auth.ops.commands import user_acts
+from auth.ops.commands.common import failures
+from auth.ops.transfer import reading, records
+from auth.ops.transfer.importing import Import, Outcome
+from auth.ops.transfer.products import PRODUCTS
+from auth.ops.transfer.records import Choices
+from sql import queries
+from sql.pool import reason
+
+_GZIP = b"\x1f\x8b"
+_HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
+
+
+_ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey users remove-factors"
+
+
+@click.group("users", short_help="Find, show, ban, unlock, delete, import and export users.")
+def command() -> None:
+    """Act on users as in the console, and import and export them."""
+
+
+for act in user_acts.COMMANDS:
+    command.add_command(act)
+
+
+@command.command("import", short_help="Create users from a file or another product's export.")
+@existing_file
+@click.option(
+    "--format",
+    "product",
+    type=click.Choice(list(PRODUCTS)),
+    help="Read FILE as an export of this product. Detected if missing.",
+)
+@click.option("--dry-run", is_flag=True, help="Report what would happen to each row, and change nothing.")
+@click.option("--trust-addresses", is_flag=True, help="Treat addresses as proved unless FILE says otherwise.")
+@click.option("--allow-admins", is_flag=True, help="Also import administrators, which are otherwise refused.")
+@click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
+@click.option("--without-factors", is_flag=True, help="Leave out second factors and passkeys.")
+@click.option(
+    "--firebase-hash-config",
+    "hash_config",
+    metavar="CONFIG",
+    type=INPUT_FILE,
+    help="Read hash_config, which the Firebase console shows, from the file CONFIG.",
+)
+@click.option("--identity", metavar="KEY", type=INPUT_FILE, help="Decrypt FILE with the key file KEY.")
+@json_option
+def import_(
+    file: Path,
+    product: str | None,
+    dry_run: bool,
+    hash_config: Path | None,
+    identity: Path | None,
+    as_json: bool,
+    **choices: bool,
+) -> None:
+    """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
+    WordPress.
+
+    Keeps password hashes. Never changes existing users, so you can run it again. Sends no messages or events.
+    Exits with 3 if rows were refused or FILE cannot be used, and 1 on any other failure.
+
+    \b
+    Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
+    """
+    work = Import(
+        open_database(),
+        open_parts(),
+        Choices(**choices),
+        product=product,
+        hash_config=_read_hash_config(hash_config),
+        is_dry_run=dry_run,
+    )
+    try:
+        with failures(file), _decrypted(file, identity) as readable:
+            entries, total = reading.read(readable)
+            counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+    except psycopg2.Error as error:
+        text = f"{reason(error)} Run it again: existing users won't change."
+        raise click.ClickException(text) from None
+    sums = {status: counts[status] for status in ("created", "exists", "refused")}
+    created = "that would be created" if dry_run else "created"
+    rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
+    show({"dry_run": dry_run} | sums, as_json, f"Users {created}: {sums['created']:,}. {rest}")
+    if sums["refused"]:
+        raise click.exceptions.Exit(3)
+
+
+@command.command("export", short_help="Write all users to an encrypted file.")
+@new_file
+@click.option("--plaintext", is_flag=True, help="Do not encrypt FILE.")
+@json_option
+def export(file: Path, plaintext: bool, as_json: bool) -> None:
+    """Write all users with their password hashes, identities and factors to FILE, as JSON lines.
+
+    FILE is compressed and encrypted to AUTH_BACKUP_RECIPIENTS, like a backup. Only its owner can read it.
+    Replaces an existing FILE.
+
+    \b
+    Example: latchkey users export users.age
+    """
+    with failures(file):
+        database = open_database()
+        everybody = dict.fromkeys(("email", "role", "q", "most"))
+        total = queries.list_users(
+            database,
+            **everybody,
+            is_anonymous=False,
+            sort="created_at",
+            descending=False,
+            page_size=0,
+            page_offset=0,
+        ).total
+        with progress_of("Exporting", total) as progress:
+            lines = records.export(database, open_parts(), progress)
+            try:
+                with files.replacing(file) as draft:
+                    if plaintext:
+                        draft.writelines(lines)
+                    else:
+                        recipients = open_parts().settings.backup_recipients
+                        with age.encrypting(draft, recipients) as sink, gzip.open(sink, "wb", 1) as packed:
+                            packed.writelines(lines)
+            except CannotOpen as error:
+                raise click.ClickException(f"Nothing was exported: {error}. {_ADD_KEY}") from None
+    show({"users": total, "file": str(file)}, as_json, f"Users exported to {file}: {total:,}.")
+
+
+@contextmanager
+def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
+    """Return a file itself, or a temporary one with its plaintext that only this user can read."""
+    with path.open("rb") as file:
+        if file.read(len(age.HEAD)) != age.HEAD:
+            yield path
+            return
+        if identity is None:
+            raise age.UnusableKey(f"{path} is encrypted. Name its key file by --identity.")
+        file.seek(0)
+        with tempfile.NamedTemporaryFile() as plaintext:
+            plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
+            plaintext.flush()
+            yield Path(plaintext.name)
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the plaintext of an export. Release 0.2.0 did not compress it."""
+    first = next(pieces, b"")
+    whole = chain([first], pieces)
+    return archive.decompressed(whole) if first.startswith(_GZIP) else whole
+
+
+def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    # The lines of the report would break up the bar.
+    with progress_of("Importing", total, is_hidden=as_json or reports_all) as progress:
+        for outcome in outcomes:
+            progress(1)
+            counts[outcome.status] += 1
+            if as_json or reports_all or outcome.status == "refused":
+                show(asdict(outcome), as_json, _line(outcome))
+    return counts
+
+
+def _line(outcome: Outcome) -> str:
+    name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
+    return ": ".join(filter(None, [outcome.place, name, outcome.status, reason]))
+
+
+def _read_hash_config(path: Path | None) -> Mapping[str, str]:
+    if path is None:
+        return {}
+    config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
+    if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
+        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}. Copy the whole hash_config.")
+    return config

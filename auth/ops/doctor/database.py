@@ -1,0 +1,248 @@
+"""Checks of the database: its version, schema, limits and clock."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from email.utils import parsedate_to_datetime
+from functools import partial
+from urllib.parse import urlsplit
+
+import psycopg2
+import requests
+from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
+
+from auth.core.net.sockets import is_here
+from auth.core.settings.state import NotRunningError
+from auth.flows.checks import Check, Context, Failure, NotChecked, Note, span
+from auth.flows.commands import printable
+from auth.ops.doctor.public_url import fetch
+from auth.ops.processes import start_checks
+from sql import Database, queries, schema
+from sql.pool import SIZE, NotInTime, reason
+
+GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
+# Of the delivery process, the master and a command.
+_OTHER_CONNECTIONS = 6
+_POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
+_REFUSED_WITHIN = 0.5  # seconds in which a machine that works refuses a connection
+_LOCK_SECONDS = 0.7  # after which a lock is not one that passes
+
+
+def _answers(context: Context) -> Failure | None:
+    try:
+        queries.ping(context.db)
+    except NotRunningError as error:
+        return Failure(str(error), "Mend what else fails here, then run: systemctl start latchkey")
+    except psycopg2.Error as error:
+        return Failure(
+            f"The service cannot use the database, so all requests fail: {reason(error)}",
+            "Start that Postgres, or correct the setting: DATABASE_URL=postgresql://user:password@host/database",
+            timed_out=isinstance(error, NotInTime),
+        )
+    return None
+
+
+def _locks(context: Context) -> Failure | None:
+    """Take the locks that requests take, and look who holds them if that lasts."""
+    with ThreadPoolExecutor(1) as thread:
+        touched = thread.submit(queries.touch_users_and_sessions, context.db)
+        wait([touched], _LOCK_SECONDS)
+        # Postgres shows what sessions of other roles do only to superusers and members, as the owner is.
+        with closing(Database(context.settings.find_owner(), size=1, prepare=False, last=context.last)) as db:
+            # On a busy machine the statement begins to wait late.
+            while not (blockers := queries.list_blockers(db)) and not touched.done():
+                wait([touched], _LOCK_SECONDS)
+        if not blockers:
+            with suppress(ReadOnlySqlTransaction):  # which another check reports
+                touched.result()
+            return None
+    first = blockers[0]
+    since = f", in a transaction for {span(first.seconds)}" if first.seconds is not None else ""
+    who = f"{first.application or 'a program'} as {first.role}{since}"
+    held = f": {first.query}" if first.query else ""
+    statements = "1 statement" if first.waiting == 1 else f"{first.waiting} statements"
+    waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
+    return Failure(
+        printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock fail."),
+        f"As {first.role} or a superuser, run in psql: {first.remedy}",
+    )
+
+
+def _room(context: Context) -> Failure | None:
+    try:
+        queries.write_to_disk(context.db)
+    except DiskFull as error:
+        return Failure(
+            f"The disk of the database is full, so sign-ins and changes fail: {reason(error)}",
+            "Free space on the disk of Postgres' data directory. Nothing needs a restart.",
+        )
+    return None
+
+
+def _version(context: Context) -> Failure | None:
+    server = queries.select_server(context.db)
+    if server.encoding != "UTF8":
+        return Failure(
+            f"The database's encoding is {server.encoding}, which cannot store all names and texts.",
+            "Create a database with ENCODING 'UTF8', and set DATABASE_URL to it.",
+        )
+    if server.is_read_only:
+        return Failure(
+            "The database is read-only, as replicas and demoted primaries are: sign-ins and changes fail.",
+            "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.",
+        )
+    return None
+
+
+def _schema(context: Context) -> Failure | None:
+    try:
+        row = queries.select_schema_version(context.db)
+    except UndefinedTable:
+        row = None
+    except InsufficientPrivilege:
+        return Failure(
+            "The role of DATABASE_URL has no rights on the tables, so all requests fail.",
+            "Set AUTH_DATABASE_OWNER_URL to the URL of the tables' owner, then run: latchkey migrate",
+        )
+    if row is None:
+        return Failure("The database has no schema: no service has used it yet.", "Run: latchkey migrate")
+    if row.version < schema.NEWEST:
+        return Failure(
+            f"The schema has version {row.version}, but this release needs {schema.NEWEST}.",
+            "Restart the service, or run: latchkey migrate",
+        )
+    if row.usable_from > schema.NEWEST:
+        return Failure(
+            f"The schema has version {row.version}, but this release supports at most {schema.NEWEST}.",
+            "Install the release that upgraded the database on this machine too.",
+        )
+    return None
+
+
+def _role(context: Context) -> Failure | None:
+    role = queries.select_role(context.db)
+    if role.owns_tables:
+        return Note(
+            f"Requests run as {role.name}, which owns the tables: an injected statement could change them,"
+            " and rewrite the audit log.",
+            "Set AUTH_DATABASE_OWNER_URL to what DATABASE_URL is now, and DATABASE_URL to the same"
+            " database with another role. The next start creates that role, or you do:"
+            f" CREATE ROLE latchkey_requests LOGIN ROLE {role.name} PASSWORD '…'",
+        )
+    if role.may_create:
+        return Note(
+            f"Requests run as {role.name}, which may create tables and functions: so could an injected"
+            " statement.",
+            f"As the owner of the schema or a superuser, run in psql: {role.remedy}",
+        )
+    return None
+
+
+def _pooler(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
+        raise NotChecked(_POOLED)
+    queries.ping(context.db)  # a database that hangs is given up
+    if start_checks.pooler_problem(context.settings.find_database()) is None:
+        return None
+    return Failure(
+        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer, where prepared statements"
+        " fail.",
+        "Set AUTH_DB_PREPARE=false.",
+    )
+
+
+def _connections(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
+        raise NotChecked(_POOLED)
+    available = queries.select_server(context.db).connections
+    needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
+    if needed <= available:
+        return None
+    workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
+    return Failure(
+        f"This node may open {needed} connections, but Postgres allows {available}: under load, requests"
+        " wait.",
+        f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
+    )
+
+
+def _clock(context: Context) -> Failure | None:
+    """Compare with the clocks of Postgres and of a site, as far as they are on other machines."""
+    clocks = {"the database's": partial(_time_of_postgres, context)}
+    sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
+    if site := next((site for site in sites if not is_here(site.hostname or "")), None):
+        clocks[f"that of {site.netloc}"] = partial(_time_of_site, context, site.geturl())
+    is_checked = False
+    for name, read in clocks.items():
+        before, clock = time.time(), read()
+        if clock is None:
+            continue
+        is_checked, difference = True, (before + time.time()) / 2 - clock
+        if abs(difference) > GREATEST_CLOCK_DIFFERENCE:
+            direction = "ahead of" if difference > 0 else "behind"
+            return Failure(
+                f"This machine's clock is {abs(difference):.0f} s {direction} {name}: tokens can seem"
+                " expired, or not yet valid.",
+                "On both machines, run: timedatectl set-ntp true",
+            )
+    if not is_checked:
+        raise NotChecked("neither Postgres nor AUTH_SITE_URL is on another machine")
+    return None
+
+
+def _time_of_postgres(context: Context) -> float | None:
+    server = queries.select_server(context.db)
+    return None if is_here(server.address or "localhost") else server.clock
+
+
+def _time_of_site(context: Context, url: str) -> float | None:
+    try:
+        headers = fetch(context, url, {"Cache-Control": "no-cache"}).headers
+        # A cache may have stored the answer, and then says for how long. The date has no fractions.
+        date = parsedate_to_datetime(headers["Date"]).timestamp()
+        return date + int(headers.get("Age", "0")) + 0.5
+    except (requests.RequestException, KeyError, ValueError):
+        return None
+
+
+def _encryption(context: Context) -> Failure | None:
+    found = context.settings.open_connections
+    if not found:
+        return None
+    remedy = "Set the named parameter. If only you use that network, run: latchkey doctor --skip encryption"
+    return Failure(" ".join(found), remedy)
+
+
+def _redis(context: Context) -> Failure | None:
+    began = time.monotonic()
+    if start_checks.redis_problem(context.settings, context.seconds_left) is None:
+        return None
+    return Failure(
+        "Redis does not respond, so no rate limits apply.",
+        "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=postgresql.",
+        timed_out=time.monotonic() - began > _REFUSED_WITHIN,
+    )
+
+
+def _administrators(context: Context) -> Failure | None:
+    if queries.select_administrators(context.db).total:
+        return None
+    return Failure(
+        "There is no administrator, so the console admits no user.", "Run: latchkey create-admin EMAIL"
+    )
+
+
+CHECKS = (
+    Check("database", "The database responds", _answers),
+    Check("database-version", "The database is UTF8 and writable", _version),
+    Check("schema", "The schema matches this release", _schema),
+    Check("role", "Requests run as a role that owns nothing", _role),
+    Check("pooler", "Prepared statements work", _pooler),
+    Check("connections", "Postgres allows enough connections", _connections),
+    Check("clock", "The clocks agree", _clock),
+    Check("encryption", "Connections to other machines are encrypted", _encryption),
+    Check("redis", "The rate limit storage responds", _redis),
+    Check("locks", "No statement waits for a lock", _locks),
+    Check("database-disk", "The database's disk has room", _room),
+    Check("administrators", "There is an administrator", _administrators),
+)

@@ -1,0 +1,98 @@
+"""Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
+
+from auth.core import promises
+from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
+from sql import queries
+
+
+def _running(context: Context) -> Failure | None:
+    last = queries.select_last_done(context.db, task="delivery")
+    if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
+        return None
+    since = f"for {span(last.seconds_ago)}" if last else "yet"
+    remedy = "Set AUTH_DELIVER=true, or run: latchkey deliver"
+    if context.settings.deliver:
+        remedy = "Mend what journalctl -u latchkey says of it, then run: systemctl restart latchkey"
+    return Failure(f"No delivery process has run {since}, so no messages are sent.", remedy)
+
+
+def _waiting(context: Context) -> Failure | None:
+    late = queries.select_late_messages(context.db, late=promises.LATE)
+    if not late.total:
+        return None
+    reason = f": {late.reason}" if late.reason else ""
+    return Failure(
+        f"{late.total:,} messages are waiting to be sent, the oldest for {span(late.oldest or 0)}{reason}.",
+        "For SMS, correct AUTH_SMS_PROVIDER. For email, find the cause by: latchkey mail-test ADDRESS",
+    )
+
+
+def _failed(context: Context) -> Failure | None:
+    day = queries.count_outcomes_of_a_day(context.db)
+    if day.failed * 10 <= day.total:
+        return None
+    reason = f", most often: {day.reason}" if day.reason else ""
+    return Failure(
+        f"{day.failed:,} of {day.total:,} messages in the last day were not sent{reason}.",
+        "Use a sender (AUTH_MAIL_FROM) and a mail server (AUTH_SMTP_URL) that the recipients' servers"
+        " accept.",
+    )
+
+
+def _totals(context: Context) -> Failure | None:
+    if not context.settings.rate_limits_enabled:
+        raise NotChecked("rate limits are off")
+    totals = context.settings.message_totals
+    seconds = [limit.get_expiry() for limit in totals.values()]
+    for total in queries.measure_totals(context.db, names=[*totals], seconds=seconds):
+        limit, setting = totals[total.name], f"AUTH_RATE_LIMIT_{total.name.upper()}_TOTAL"
+        if total.count * 4 >= limit.amount * 3:
+            return Failure(
+                f"{total.count:,} of {limit.amount:,} messages that {setting} allows have been requested."
+                " Beyond it, messages are held back.",
+                f"If your own users requested them, raise {setting}. Otherwise, see docs/security.md.",
+            )
+    return None
+
+
+def _webhooks(context: Context) -> Failure | None:
+    failing = queries.list_failing_webhooks(context.db, failing=promises.DAY)
+    if not failing:
+        return None
+    first = failing[0]
+    state = f"has failed for {first.days} days" if first.days else "fails"
+    remedy = f"Run: latchkey webhooks test {first.id}"
+    if first.disabled_reason:
+        state = f"was disabled ({first.disabled_reason}), so its events wait"
+        remedy = f"Mend its server, then run: latchkey webhooks enable {first.id}"
+    others = f" Others that fail: {len(failing) - 1}." if len(failing) > 1 else ""
+    return Failure(f"The webhook {first.id} at {first.origin} {state}.{others}", remedy)
+
+
+def _backup(context: Context) -> Failure | None:
+    if context.settings.is_local:
+        raise NotChecked(NOT_PUBLIC)
+    last = queries.select_last_done(context.db, task="backup")
+    if last and last.seconds_ago < promises.BACKUP_LIMIT:
+        return None
+    sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
+    remedy = (
+        "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip"
+        " backup"
+    )
+    if not context.settings.backup_recipients:
+        remedy = (
+            "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. If you back up"
+            " another way: latchkey doctor --skip backup"
+        )
+    return Failure(sentence, remedy)
+
+
+CHECKS = (
+    Check("delivery", "A delivery process is running", _running),
+    Check("waiting-messages", "No messages are stuck", _waiting),
+    Check("failed-messages", "Messages are delivered", _failed),
+    Check("message-totals", "A quarter of each total of messages is left", _totals),
+    Check("webhooks", "No webhook has failed for a day", _webhooks),
+    Check("backup", "There is a recent backup", _backup),
+)

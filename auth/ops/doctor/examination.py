@@ -1,0 +1,164 @@
+"""Runs all checks at once, until a deadline."""
+
+import os
+import threading
+import time
+from collections.abc import Collection, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
+
+import dns.resolver
+import psycopg2
+from psycopg2.errors import LockNotAvailable, QueryCanceled
+
+from auth import extensions
+from auth.core.settings import Settings, cores
+from auth.core.settings.state import NotRunningError
+from auth.flows.checks import Check, Context, Failure, NotChecked, Note
+from auth.ops.doctor import database, delivery, interpreter, mail, public_url, secrets
+from sql import Database
+from sql.pool import NotInTime, reason
+
+CHECKS = (
+    *database.CHECKS,
+    *secrets.CHECKS,
+    *public_url.CHECKS,
+    *mail.CHECKS,
+    *delivery.CHECKS,
+    *interpreter.CHECKS,
+    *extensions.checks(),
+)
+SECONDS = 4.0  # from the start of the command
+_LEAST_SECONDS = 2.0  # for the checks, however long the start of the command took
+_MARGIN = 0.5  # seconds in which connections that were given up are reported
+_CONNECTIONS = 8
+# If one of these fails, the statements of other checks fail too.
+_FIRST = ("database", "schema", "locks")
+_OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
+_DNS_SECONDS = 2.0
+_TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
+_Outcome = Failure | Exception | None  # of a check: what it found or raised
+
+
+@dataclass(frozen=True)
+class Result:
+    """`status` is `ok`, `note`, `failed`, `skipped`, or `unknown` if an overloaded machine left it undone.
+
+    `text` is the check's title or the problem.
+    """
+
+    check: str
+    status: str
+    text: str
+    setting: str | None = None
+
+
+def examine(
+    settings: Settings,
+    skip: Collection[str] = (),
+    resolver: dns.resolver.Resolver | None = None,
+    *,
+    started: float | None = None,
+) -> list[Result]:
+    """Return the results in the order of `CHECKS`, `SECONDS` after `started`, a time of `time.monotonic`."""
+    now = time.monotonic()
+    last = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
+    try:
+        url = settings.find_database()
+        db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, last=last))
+    except NotRunningError as error:
+        db = nullcontext(_NoDatabase(error))
+    with db as opened:
+        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver(last), last))
+
+
+def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
+    """Return the results of what can be checked without valid settings."""
+    settings = cast("Settings", SimpleNamespace(state_dir=state_dir, key_files={}))
+    nothing = cast("Any", None)
+    return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing, time.monotonic() + SECONDS))
+
+
+class _NoDatabase:
+    """In place of the embedded Postgres of a service that does not run."""
+
+    def __init__(self, error: NotRunningError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._error
+
+
+def _results(checks: Sequence[Check], skip: Collection[str], context: Context) -> list[Result]:
+    checks = [check for check in checks if check.name not in skip]
+    outcomes = _run(checks, context)
+    broken = (Failure, TimeoutError, psycopg2.Error)
+    cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
+    return [_result(check, outcomes[check.name], cause) for check in checks]
+
+
+def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
+    outcomes: dict[str, _Outcome] = {check.name: TimeoutError() for check in checks}
+
+    def look(check: Check) -> None:
+        try:
+            outcomes[check.name] = check.look(context)
+        except Exception as error:
+            outcomes[check.name] = error
+
+    # Daemon threads, so that the command ends even if some hang.
+    threads = [threading.Thread(target=look, args=(check,), daemon=True) for check in checks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, context.last + _MARGIN - time.monotonic()))
+    return dict(outcomes)
+
+
+def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
+    if outcome is None:
+        return Result(check.name, "ok", check.title)
+    if isinstance(outcome, Note):
+        return Result(check.name, "note", outcome.sentence, outcome.setting)
+    if isinstance(outcome, NotChecked):
+        return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
+    if isinstance(outcome, NotRunningError):
+        return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
+    timed_out = isinstance(outcome, _TIMEOUTS) or getattr(outcome, "timed_out", False)
+    if timed_out and (load := _overload()):
+        return Result(
+            check.name, "unknown", f"{check.title}: not checked: this machine is overloaded ({load})"
+        )
+    if isinstance(outcome, Failure):
+        return Result(check.name, "failed", outcome.sentence, outcome.setting)
+    hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
+    if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
+        return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
+    problem = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
+    remedy = f"Report this error to the maintainers. Until it is mended: latchkey doctor --skip {check.name}"
+    if timed_out:
+        problem = (
+            reason(outcome) if isinstance(outcome, psycopg2.Error) else f"no answer within {SECONDS:.0f} s"
+        )
+        remedy = "Wait until the network, DNS, the disk and Postgres respond, then run this again."
+    return Result(
+        check.name, "failed", f"{check.title}: could not be checked, {problem.rstrip('.')}.", remedy
+    )
+
+
+def _overload() -> str | None:
+    """Return the load of this machine if it is above twice its cores."""
+    load, count = os.getloadavg()[0], cores()
+    return f"load {load:.0f} on {count} cores" if load > 2 * count else None
+
+
+def _resolver(last: float) -> dns.resolver.Resolver:
+    try:
+        resolver = dns.resolver.Resolver()
+    except dns.resolver.NoResolverConfiguration:
+        resolver = dns.resolver.Resolver(configure=False)
+    resolver.lifetime = max(0.1, min(_DNS_SECONDS, last - time.monotonic()))
+    return resolver

@@ -1,0 +1,107 @@
+"""Checks of the mail server, of the sender's domain in DNS, and of SMS."""
+
+import dns.exception
+import dns.resolver
+
+from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import NO_ANSWER
+from auth.core.settings.values import urls
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import TryLater
+from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from auth.ops.doctor import mail_steps
+
+
+def _server(context: Context) -> Failure | None:
+    settings = context.settings
+    if not settings.email_enabled:
+        raise NotChecked("AUTH_EMAIL_ENABLED is false")
+    if settings.hook_send_email:
+        raise NotChecked("a hook sends emails")
+    if settings.smtp_url in (None, urls.CONSOLE):
+        if settings.is_local:
+            raise NotChecked("emails are printed")
+        return Failure(
+            "There is no mail server, so no emails are sent.",
+            "Set the server: AUTH_SMTP_URL=smtp://user:password@host:587",
+        )
+    timeouts = dict.fromkeys(("reply_timeout", "message_timeout"), context.seconds_left)
+    sender = channels.mail_server(settings, **timeouts)
+    try:
+        sender.check()
+    except TryLater as error:
+        said, remedy = str(error), mail_steps.remedy(error, by_token=sender.tokens is not None)
+        timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
+        return Failure(
+            f"The mail server cannot be used, so emails wait: {said.rstrip('.')}.", remedy, timed_out
+        )
+    return None
+
+
+def _sender(context: Context) -> Failure | None:
+    settings = context.settings
+    if settings.is_local:
+        raise NotChecked(NOT_PUBLIC)
+    if settings.hook_send_email or not settings.email_enabled or settings.smtp_url in (None, urls.CONSOLE):
+        raise NotChecked("no emails are sent")
+    domain = urls.mail_address(settings.mail_from).domain
+    if is_loopback(domain) or "." not in domain:
+        return Failure(
+            f"Emails come from {domain}, so other servers refuse them.",
+            "Set AUTH_MAIL_FROM to an address in a domain of yours, such as Example <no-reply@example.com>.",
+        )
+    missing = []
+    if not _declares(context.resolver, domain, "v=spf1"):
+        missing.append(f'{domain} TXT "v=spf1 … -all" (SPF)')
+    # The selector, which is a name below, is not known.
+    if _texts(context.resolver, f"_domainkey.{domain}") is None:
+        missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
+    parents = filter(None, (domain, _parent(domain)))
+    if not any(_declares(context.resolver, f"_dmarc.{name}", "v=DMARC1") for name in parents):
+        missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
+    if not missing:
+        return None
+    return Failure(
+        f"DNS does not say which servers send the emails of {domain}, so other servers may refuse them.",
+        f"Add to DNS: {'; '.join(missing)}",
+    )
+
+
+def _parent(domain: str) -> str:
+    """Return the parent domain, whose DMARC record counts too (RFC 7489), or an empty string."""
+    parent = domain.partition(".")[2]
+    return parent if "." in parent else ""
+
+
+def _declares(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:
+    return any(text.startswith(beginning) for text in _texts(resolver, name) or ())
+
+
+def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
+    """Return the TXT records of a name, or None if neither it nor a name below it exists (RFC 8020)."""
+    try:
+        answer = resolver.resolve(name, "TXT")
+    except dns.resolver.NXDOMAIN:
+        return None
+    except dns.resolver.NoAnswer:
+        return []
+    except dns.exception.DNSException:
+        raise NotChecked("DNS is not available here") from None
+    return [b"".join(record.strings).decode(errors="replace") for record in answer]
+
+
+def _sms(context: Context) -> Failure | None:
+    settings = context.settings
+    if not settings.phone_enabled or (settings.sms_provider == "none" and not settings.offers_phone):
+        raise NotChecked("phones are not used")
+    if settings.offers_phone:
+        return None
+    remedy = "Set AUTH_SMS_PROVIDER to twilio or none, or set AUTH_HOOK_SEND_SMS."
+    return Failure("There is no SMS provider, so sign-ins by phone are refused.", remedy)
+
+
+CHECKS = (
+    Check("mail-server", "The mail server accepts email", _server),
+    Check("sender", "DNS declares who sends email", _sender),
+    Check("sms", "SMS can be sent", _sms),
+)

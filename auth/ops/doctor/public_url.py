@@ -1,0 +1,230 @@
+"""Checks of the public URL, the proxies in front of it, and where links may lead."""
+
+import secrets
+import ssl
+import time
+from urllib.parse import urlsplit
+
+import requests
+
+import auth
+from auth.core.net import probes
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import NO_ANSWER, Deadline, tls, why
+from auth.core.settings import Settings, running
+from auth.core.tokens import one_time
+from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from sql import queries
+
+_LEAST_DAYS = 14  # of a certificate
+_PROBE_LIFETIME = 30
+# By what GET /health says; the first that fits.
+_HEALTH_REMEDIES = {
+    "hash": "See docs/monitoring.md, and run: systemctl restart latchkey",
+    "delivery": "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
+    **dict.fromkeys(
+        ("nothing can be written", "wait for a lock"), "Mend what the other ✗ say. Nothing needs a restart."
+    ),
+    "": "Mend what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
+}
+
+
+def _public_url(context: Context) -> Failure | None:
+    """Raises `NotRunningError`, because a proxy would answer for a service that does not run."""
+    base_url = context.settings.base_url
+    remedy = f"If {base_url} is the public URL, mend DNS, the proxy or the service; else set AUTH_BASE_URL."
+    if not running.is_serving(context.settings.state_dir):
+        remedy = "Start the service, which does not run with this state directory: systemctl start latchkey"
+    if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
+        return Failure(
+            f"{base_url} is not https: passwords and tokens can be read in transit.",
+            f"Serve it by https, and set: AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
+        )
+    context.settings.find_database()
+    try:
+        response = fetch(context, f"{base_url}/health")
+        body = response.json()
+    except requests.JSONDecodeError:
+        body = None
+    except requests.RequestException as error:
+        reason = why(error)
+        return Failure(f"{base_url} cannot be reached from here: {reason}.", remedy, reason == NO_ANSWER)
+    if not isinstance(body, dict) or body.get("service") != "latchkey":
+        return Failure(f"{base_url}/health returns {response.status_code}, but not from Latchkey.", remedy)
+    if response.status_code != requests.codes.ok or body.get("status") == "degraded":
+        problem = " ".join(str(body.get("msg", "no reason given")).split())
+        remedy = next(remedy for sign, remedy in _HEALTH_REMEDIES.items() if sign in problem)
+        return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", remedy)
+    if body.get("version") != auth.__version__:
+        return Failure(
+            f"{base_url} runs version {body.get('version')}, but this command is {auth.__version__}.",
+            "Run: systemctl restart latchkey",
+        )
+    return None
+
+
+def _certificate(context: Context) -> Failure | None:
+    parts = urlsplit(context.settings.base_url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise NotChecked("AUTH_BASE_URL is not https")
+    host = parts.hostname
+    try:
+        with Deadline(context.seconds_left) as deadline:
+            plain = deadline.connect(host, parts.port or 443, context.seconds_left)
+            with tls().wrap_socket(plain, server_hostname=host) as connection:
+                certificate = connection.getpeercert() or {}
+    except ssl.SSLError as error:
+        return Failure(
+            f"Browsers and applications refuse the certificate of {host}:"
+            f" {why(error).removeprefix('TLS: ')}.",
+            f"Get a certificate for {host}, for example by: certbot certonly --webroot -d {host}",
+        )
+    except OSError:
+        raise NotChecked("the public URL cannot be reached") from None
+    ends_at = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+    days = int((ends_at - time.time()) // 86_400)
+    if days >= _LEAST_DAYS:
+        return None
+    return Failure(
+        f"The certificate of {host} expires in {days} days.", "Renew it, for example by: certbot renew"
+    )
+
+
+def _proxies(context: Context) -> Failure | None:
+    """Send a request with a forged address through the public URL, and read how it arrived."""
+    settings, nonce = context.settings, one_time.new_token()
+    token_hash = one_time.hash_token(nonce)
+    queries.create_probe(context.db, token_hash=token_hash, lifetime=_PROBE_LIFETIME)
+    try:
+        forged = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
+        fetch(context, f"{settings.base_url}/health", forged)
+    except requests.RequestException:
+        raise NotChecked("the public URL cannot be reached") from None
+    finally:
+        row = queries.take_probe(context.db, token_hash=token_hash)
+    if row is None or row.seen is None:
+        return Failure(
+            f"{settings.base_url} leads to a service with another database.",
+            "Set AUTH_BASE_URL to the URL of this service, or DATABASE_URL to the database of that one.",
+        )
+    return _judge(settings, row.seen["forwarded_for"], row.seen["scheme"])
+
+
+def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | None:
+    # Proxies append the address of their peer, or discard what the client sent.
+    is_kept = probes.FORGED_ADDRESS in forwarded
+    hops = len(forwarded) - (forwarded.index(probes.FORGED_ADDRESS) + 1 if is_kept else 0)
+    trusted, is_https = settings.trusted_proxies, settings.base_url.startswith("https:")
+    if hops != trusted:
+        seen = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
+        effect = (
+            "clients can forge the address that limits count"
+            if trusted > hops
+            else "all clients share one limit"
+        )
+        return Failure(
+            f"Behind {settings.base_url}, {seen} X-Forwarded-For, but the service trusts {trusted}:"
+            f" {effect}.",
+            f"Set AUTH_TRUSTED_PROXIES={hops}.",
+        )
+    if is_https and not hops:
+        return Failure(
+            "The proxy that terminates TLS does not send X-Forwarded-For, so all clients share one limit.",
+            "Have the proxy send X-Forwarded-For and X-Forwarded-Proto, and set AUTH_TRUSTED_PROXIES=1.",
+        )
+    if is_https and scheme != "https":
+        return Failure(
+            "The proxy does not send X-Forwarded-Proto, so the service takes requests by https for http.",
+            "Have the proxy send the header: X-Forwarded-Proto: https",
+        )
+    return None
+
+
+def _discovery(context: Context) -> Failure | None:
+    settings = context.settings
+    if not settings.oauth_server or not queries.count_clients(context.db).total:
+        raise NotChecked("no application signs users in here")
+    url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
+    remedy = f"Have the proxy lead {url} to this service, or set: AUTH_JWT_ISSUER={settings.base_url}"
+    try:
+        response = fetch(context, url)
+        body = response.json()
+    except requests.JSONDecodeError:
+        body = None
+    except requests.RequestException as error:
+        reason = why(error)
+        return Failure(f"Applications cannot reach {url}: {reason}.", remedy, reason == NO_ANSWER)
+    if not isinstance(body, dict) or "issuer" not in body:
+        return Failure(
+            f"{url} returns {response.status_code}, not the provider's metadata: no application can sign"
+            " users in.",
+            remedy,
+        )
+    if body["issuer"] != settings.jwt_issuer:
+        return Failure(f"{url} names another issuer, so applications refuse it.", remedy)
+    return None
+
+
+def _redirects(context: Context) -> Failure | None:
+    settings = context.settings
+    site = urlsplit(settings.site_url)
+    if not settings.is_local and is_loopback(site.hostname or ""):
+        return Failure(
+            f"Links lead to {settings.site_url}, which is each user's own machine.",
+            "Set AUTH_SITE_URL to the URL of your application, such as https://app.example.com.",
+        )
+    if not settings.is_local and site.scheme == "http":
+        return Failure(
+            f"Links send tokens to {settings.site_url} without TLS, so the network can read them.",
+            f"Serve your application by https, and set: AUTH_SITE_URL=https://{site.netloc}",
+        )
+    unsafe = [
+        pattern
+        for pattern in settings.redirect_allow_list
+        if pattern.startswith("http://") and not is_loopback(urlsplit(pattern).hostname or "")
+    ]
+    if unsafe and not settings.is_local:
+        return Failure(
+            f"Links may send tokens to {unsafe[0]} without TLS, so the network can read them.",
+            f"In AUTH_REDIRECT_ALLOW_LIST, replace it by: https://{unsafe[0].removeprefix('http://')}",
+        )
+    return None
+
+
+def _test_settings(context: Context) -> Failure | None:
+    settings = context.settings
+    if settings.is_local:
+        raise NotChecked(NOT_PUBLIC)
+    if not settings.rate_limits_enabled:
+        return Failure(
+            "Rate limits are off, so passwords can be guessed.", "Set AUTH_RATE_LIMITS_ENABLED=true."
+        )
+    if settings.rate_limit_storage.startswith("memory:"):
+        return Failure(
+            "Each worker counts requests on its own, so clients get each limit several times.",
+            "Set AUTH_RATE_LIMIT_STORAGE=postgresql.",
+        )
+    return None
+
+
+def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> requests.Response:
+    """Raises `requests.RequestException`."""
+    sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
+    with Deadline(context.seconds_left) as deadline, BoundedSession() as session:
+        try:
+            return session.request("GET", url, headers=sent)
+        except requests.RequestException:
+            if deadline.has_passed:  # which closes the connection
+                raise requests.Timeout from TimeoutError()
+            raise
+
+
+CHECKS = (
+    Check("public-url", "The public URL leads to this service", _public_url),
+    Check("certificate", "The certificate is valid", _certificate),
+    Check("proxies", "The service sees its clients' addresses", _proxies),
+    Check("discovery", "Applications find the OpenID provider", _discovery),
+    Check("redirects", "Links lead to the application", _redirects),
+    Check("test-settings", "No test settings are used", _test_settings),
+)

@@ -1,0 +1,123 @@
+"""Checks of the keys, and of the state directory that holds them."""
+
+import errno
+import os
+import stat
+import tempfile
+
+from auth.core.files import exposure
+from auth.core.keys import fingerprints, resealing, rotation
+from auth.core.keys.fingerprints import OtherKeys
+from auth.core.settings import name_of, running
+from auth.core.tokens.derived_keys import format_time
+from auth.flows.checks import Check, Context, Failure, NotChecked
+from sql import queries
+
+OLDEST_KEY = 400  # days
+LEAST_FREE = 256 * 1024 * 1024  # bytes
+_WRITTEN = 1024 * 1024
+_KINDS = {
+    "AUTH_JWT_KEYS": "signing",
+    "AUTH_SECRET_KEY": "secret",
+    "AUTH_SERVICE_ROLE_KEY": "service-role",
+    "the OpenID provider": rotation.OPENID,
+}
+
+
+def _fit(context: Context) -> Failure | None:
+    try:
+        fingerprints.check(context.db, context.settings)
+    except OtherKeys as error:
+        names = ", ".join(map(name_of, error.fields))
+        return Failure(
+            f"This database was last used with other keys in {names}. This node does not start, and the"
+            " others refuse its tokens.",
+            " ".join(_remedy_of_key(context, field) for field in error.fields),
+        )
+    lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
+    return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
+
+
+def _remedy_of_key(context: Context, field: str) -> str:
+    if path := context.settings.key_files.get(field):
+        return f"Copy {path} from another node, or restore it from a backup."
+    return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
+
+
+def _ages(context: Context) -> Failure | None:
+    old = [row for row in queries.list_key_ages(context.db) if row.days > OLDEST_KEY]
+    if not old:
+        return None
+    keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
+    sentence = f"{keys[0].upper()}{keys[1:]}: replace keys after {OLDEST_KEY} days at the latest."
+    return Failure(sentence, _remedy_of_age(context, _KINDS[old[0].setting]))
+
+
+def _remedy_of_age(context: Context, kind: str) -> str:
+    # A rotation puts the new key first.
+    newest, *others = rotation.known_keys(context.db, context.settings, kind)
+    if not others:
+        return f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
+    moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
+    return f"Run {moment}: latchkey keys remove {others[-1].id}"
+
+
+def _modes(context: Context) -> Failure | None:
+    directory = context.settings.state_dir
+    exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
+    allowed = dict.fromkeys(exposed, 0o600)
+    # Under root, the account of Postgres needs to pass through the directory.
+    allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
+    for path in (path for path in allowed if path.exists()):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & ~allowed[path]:
+            return Failure(
+                f"Other users of this machine have access to {path} (mode {mode:o}).",
+                f"Run: chmod {allowed[path]:o} {path}",
+            )
+    return None
+
+
+def _disk(context: Context) -> Failure | None:
+    directory = context.settings.state_dir
+    remedy = f"Free space on the disk of {directory}, or raise its quota."
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(b"\0" * _WRITTEN)
+            file.flush()
+            os.fsync(file.fileno())
+        room = os.statvfs(directory)
+    except FileNotFoundError:
+        raise NotChecked("there is no state directory") from None
+    except OSError as error:
+        if error.errno == errno.EROFS:
+            remedy = f"Find the error of the file system of {directory} (dmesg), then mount it for writing."
+        elif error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            remedy = f"Run this as the user of the service, which must own {directory}."
+        return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
+    free = room.f_bavail * room.f_frsize
+    if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
+        return Failure(f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB free.", remedy)
+    return None
+
+
+def _start(context: Context) -> Failure | None:
+    problem = running.last_error(context.settings.state_dir)
+    if problem is None:
+        return None
+    return Failure(
+        f"The last start failed: {problem.rstrip('.')}.",
+        "Mend that, then start the service. For the whole log, run: journalctl -u latchkey",
+    )
+
+
+OF_FILES = (
+    Check("state-directory", "Only the service can read its secrets", _modes),
+    Check("disk", "The disk has free space", _disk),
+    Check("last-start", "The last start succeeded", _start),
+)
+CHECKS = (
+    Check("keys", "The keys match the database", _fit),
+    Check("key-age", "No key is old", _ages),
+    *OF_FILES,
+)

@@ -1,0 +1,136 @@
+"""Starts, restarts and stops the delivery process in the gunicorn master."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gunicorn.config import Config
+from gunicorn.workers.workertmp import WorkerTmp
+
+from auth.core.settings import served
+from auth.core.settings.state import HEARTBEAT, METRICS_SLOT
+from auth.ops.processes.embedded_postgres import signal_when_parent_dies
+
+_TREE = str(Path(__file__).resolve().parents[3])
+_COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
+# All in seconds. The process waits five for messages in flight when it stops.
+_STOP_LIMIT = 6.0
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 10.0
+
+
+class DeliveryProcess:
+    """`config` is gunicorn's: the file for signs of life is of the same kind as those of its workers."""
+
+    def __init__(self, say: Callable[[str], None], config: Config, *, delivers: bool = True) -> None:
+        self._say = say
+        self._config = config
+        self._heartbeat: WorkerTmp | None = None
+        self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
+        self._process: subprocess.Popen | None = None
+        # By slot for metrics. A reload has replaced those that still finish their messages.
+        self._processes: dict[int, subprocess.Popen] = {}
+        self._is_wanted = False
+        self._started_at = 0.0
+        self._pause = _FIRST_PAUSE / 2
+        self._restart_at: float | None = None
+        self._kill_at: float | None = None
+
+    def start(self) -> None:
+        self._is_wanted = True
+        self._started_at, self._restart_at = time.monotonic(), None
+        try:
+            self._process = self._launch()
+        except OSError as error:
+            # Running out of memory or processes must not end the master.
+            self._process = None
+            self._say(f"Can't start the delivery process: {error.strerror}.")
+
+    def reload(self, *, is_wanted: bool) -> None:
+        """Start another process while the old one finishes its messages."""
+        self._terminate()
+        if is_wanted:
+            self.start()
+
+    def watch(self) -> None:
+        """Restart the process if it has died, with backoff. To be called every second."""
+        now = time.monotonic()
+        has_lasted = now - self._started_at > _LONGEST_PAUSE
+        if not self._is_wanted or (self._process and self._process.poll() is None):
+            if has_lasted:
+                served.delivery_fails[0] = False
+            return
+        if self._restart_at is None:
+            self._pause = _FIRST_PAUSE if has_lasted else min(self._pause * 2, _LONGEST_PAUSE)
+            served.delivery_fails[0] = self._pause > _FIRST_PAUSE
+            self._restart_at = now + self._pause
+            self._say(f"The delivery process died. Restarting it in {self._pause:.0f} s.")
+        elif now >= self._restart_at:
+            self.start()
+
+    def kill_if_frozen(self, seconds: int) -> None:
+        """Kill the process if its last sign of life is older; until its first one, it is starting."""
+        if not (self._process and self._heartbeat) or self._process.poll() is not None:
+            return
+        if time.monotonic() - self._heartbeat.last_update() > seconds:
+            self._say(f"The delivery process has not responded for {seconds} s. Killing it.")
+            self._process.kill()
+
+    def end(self) -> None:
+        self._terminate()
+        self._kill_at = time.monotonic() + _STOP_LIMIT
+
+    def stop(self) -> None:
+        """End the process and wait; kill it `_STOP_LIMIT` after `end`."""
+        if self._kill_at is None:
+            self.end()
+        if self._process:
+            try:
+                self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._heartbeat:
+            self._heartbeat.close()
+
+    def _terminate(self) -> None:
+        self._is_wanted = False
+        if self._process:
+            self._process.terminate()
+
+    def _launch(self) -> subprocess.Popen:
+        at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
+        slot = next(slot for slot in itertools.count() if slot not in at_work)
+        # With PYTHONSAFEPATH, Python does not look into the current directory.
+        path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+        if self._heartbeat:
+            self._heartbeat.close()
+        self._heartbeat = WorkerTmp(
+            self._config
+        )  # a new file: the previous process may still finish its messages
+        environment = {
+            "PYTHONPATH": os.pathsep.join(path),
+            METRICS_SLOT: f"delivery-{slot}",
+            HEARTBEAT: str(self._heartbeat.fileno()),
+        }
+        self._processes[slot] = subprocess.Popen(  # noqa: S603
+            self._command,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[self._heartbeat.fileno()],
+            start_new_session=True,  # Ctrl-C must reach only the master
+            preexec_fn=_prepare,
+        )
+        return self._processes[slot]
+
+
+def _prepare() -> None:
+    """Run in the process, before its program."""
+    signal_when_parent_dies(signal.SIGTERM)
+    # `systemctl kill --signal HUP` sends it to all processes. The master replaces this one at a reload.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -1,0 +1,84 @@
+"""Runs pg_dump and psql, of the embedded Postgres, on PATH, or where Debian installs them."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from auth.ops.processes import embedded_postgres
+from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
+
+_WITH_TLS = ("require", "verify-ca", "verify-full")
+
+
+class NoProgramError(Exception):
+    """A line for the operator: a program is missing, or it failed."""
+
+
+@contextmanager
+def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Iterator[Any]:
+    """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
+
+    Raises `NoProgramError`.
+    """
+    name, *options = command
+    conninfo, environment = _connection(url)
+    options += ["--no-password", f"--dbname={conninfo}"]
+    program = _find(name, least, needs_tls=parse_dsn(url).get("sslmode") in _WITH_TLS)
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen([program, *options], env=environment, stderr=errors, **streams) as process,  # noqa: S603
+    ):
+        try:
+            yield process.stdin or process.stdout
+        except BaseException:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            errors.seek(0)
+            reason = errors.read(2000).decode(errors="replace")
+            raise NoProgramError(f"{name} failed. Mend what it says: {' '.join(reason.split())}")
+
+
+def _find(name: str, least: int, *, needs_tls: bool) -> str:
+    found: dict[int, str] = {}
+    for path in _candidates(name, needs_tls=needs_tls):
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        if match := re.search(r"(\d+)[.\d]*", done.stdout):
+            found.setdefault(int(match[1]), path)
+    newest = max(found, default=0)
+    if newest < least:
+        problem = f"{name} is version {newest}" if newest else f"there is no {name}"
+        raise NoProgramError(
+            f"The database is Postgres {least}, but {problem}."
+            f" Install the client programs of Postgres {least} or newer."
+        )
+    return found[newest]
+
+
+def _connection(url: str) -> tuple[str, dict[str, str]]:
+    """Return a connection string without the password, and an environment with it but without our secrets."""
+    parts = parse_dsn(url)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AUTH_")}
+    environment |= {"LC_ALL": "C", "PGAPPNAME": "latchkey"}
+    environment.pop("DATABASE_URL", None)
+    if password := parts.pop("password", None):
+        environment["PGPASSWORD"] = password
+    return make_dsn(**parts), environment
+
+
+def _candidates(name: str, *, needs_tls: bool) -> list[str]:
+    candidates: list[str | Path | None] = []
+    # Those of the embedded Postgres are built without TLS.
+    if not needs_tls:
+        with suppress(EmbeddedPostgresError):
+            candidates.append(shutil.which(embedded_postgres.find_programs() / name))
+    candidates += [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]
+    return [str(candidate) for candidate in candidates if candidate]

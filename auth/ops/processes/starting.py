@@ -1,0 +1,156 @@
+"""The start of a service in the gunicorn master: the database, the schema, the keys and the application."""
+
+import atexit
+import errno
+import gc
+import importlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg2
+
+from auth.core import logs
+from auth.core.keys import fingerprints
+from auth.core.settings import Settings, SettingsError, served, state
+from auth.ops.processes import start_checks
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from sql import Database, schema
+from sql.pool import SIZE, unusable
+
+T = TypeVar("T")
+
+# Of an address that no interface has, and of names that lead to none.
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_AGAIN)
+_OTHER_CONNECTIONS = 20  # for operators and their tools
+
+
+def start_or_exit(server: Any, chosen: Settings) -> None:
+    try:
+        _start(server, chosen)
+    except state.InUseError as error:
+        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
+        sys.exit(2)
+    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(state.unusable(chosen.state_dir, error))
+    except psycopg2.Error as error:
+        sys.exit(unusable("DATABASE_URL", error))
+
+
+def _start(server: Any, chosen: Settings) -> None:
+    if not chosen.database_url:
+        _start_embedded_postgres(server, chosen)
+    database_url = chosen.find_database()
+    _refuse_taken_address(chosen)
+    try:
+        _migrate(server, chosen, chosen.find_owner())
+    except psycopg2.Error as error:
+        raise SettingsError(unusable(chosen.owner_setting, error)) from None
+    kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
+    if chosen.metrics_bind:
+        state.begin_metrics(chosen.state_dir, str(chosen.port))
+    if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
+        sys.exit(problem)
+    hook = chosen.hook("custom_access_token")
+    if hook and hook.function:
+        from auth.extensions.hooks.checks import problem_of
+
+        # No reason to stop: sessions stay, and so do access tokens.
+        if problem := with_database(database_url, partial(problem_of, hook)):
+            said = (
+                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Mend the function as"
+                " docs/hooks.md shows."
+            )
+            logs.say(chosen, said, "warning")
+    make_application(replace(kept, database_url=database_url))
+
+
+def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
+    # Before a migration: this may be the database of another deployment.
+    with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
+        with_database(owner_url, partial(fingerprints.check, settings=chosen))
+    if chosen.database_url:
+        _share_state_directory(server, chosen)
+    notice = partial(logs.say, chosen, level="warning")
+    for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
+        if step not in schema.UNVERSIONED:
+            logs.say(chosen, f"Migrated the database: {step}.")
+
+
+def make_application(settings: Settings) -> None:
+    """Create the application, which the workers share: by name, as it is above this room."""
+    # Both or neither: a worker that is replaced uses them together.
+    served.application, served.current = importlib.import_module("app").create_app(settings), settings
+    if settings.metrics_bind:
+        importlib.import_module("auth.web.request_metrics")
+    gc.unfreeze()  # the application before a reload
+    gc.collect()
+    gc.freeze()  # else the collector would write to this memory, and copy it for each worker
+
+
+def _start_embedded_postgres(server: Any, chosen: Settings) -> None:
+    connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
+    server.embedded_postgres = EmbeddedPostgres(chosen.state_dir, {"max_connections": str(connections)})
+    # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
+    atexit.register(server.embedded_postgres.stop)
+    url = server.embedded_postgres.start()
+    for directory in server.embedded_postgres.opened:
+        logs.say(chosen, f"Made {directory} passable (o+x): Postgres does not run as root.")
+    os.environ["DATABASE_URL"] = state.of_requests(url)  # for the delivery process, and reloads
+
+
+def _share_state_directory(server: Any, chosen: Settings) -> None:
+    """Lock the state directory, so that no embedded Postgres starts in it, and that missing keys may be made.
+
+    If there is nothing to make, it may be read-only or absent.
+    """
+    missing = fingerprints.missing(chosen)
+    try:
+        if missing:
+            state.make_directory(chosen.state_dir)
+        server.state_lock = state.lock(chosen.state_dir, shared=True)
+    except (state.InUseError, OSError):
+        if missing:
+            raise
+
+
+def address(settings: Settings) -> str:
+    host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
+    return f"{host}:{settings.port}"
+
+
+def _refuse_taken_address(chosen: Settings) -> None:
+    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
+    if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
+        return  # we inherit a bound socket
+    deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen
+    family = socket.AF_INET6 if ":" in chosen.bind else socket.AF_INET
+    while True:
+        try:
+            socket.create_server((chosen.bind, chosen.port), family=family).close()
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                if error.errno in _NO_ADDRESS:
+                    sys.exit(
+                        f"AUTH_BIND: {chosen.bind} is not an address of this machine."
+                        " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
+                    )
+                sys.exit(
+                    f"Can't listen on {address(chosen)}: {os.strerror(error.errno or 0)}."
+                    " Set PORT or AUTH_BIND to use another address."
+                )
+            time.sleep(0.1)
+
+
+def with_database(url: str, use: Callable[[Database], T]) -> T:
+    with closing(Database(url, size=1, prepare=False)) as db:
+        return use(db)

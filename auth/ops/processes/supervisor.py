@@ -1,0 +1,236 @@
+"""The gunicorn master: what it starts, watches and reloads. The hooks of `gunicorn.conf.py`.
+
+A HUP executes only that file again, so this module keeps no settings: `auth.core.settings.served` has them.
+
+The master creates the application, and its workers share that memory, as forks. Before a fork there must be
+nothing that two workers cannot share: no connection, thread, random state, open file or metric (which opens
+its file). So `create_app` opens nothing, `wsgi.py` starts in the worker what has a thread or a file, and what
+starts the service closes its connections. The delivery process lives by threads, and gevent has patched the
+master: it is a program of its own.
+"""
+
+import gc
+import itertools
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+import psycopg2
+
+from auth.core import logs
+from auth.core.keys import fingerprints, key_ring
+from auth.core.settings import (
+    Settings,
+    SettingsError,
+    load,
+    relying_party,
+    running,
+    served,
+    state,
+)
+from auth.ops.processes import start_checks, starting
+from auth.ops.processes.delivery_process import DeliveryProcess
+from sql.pool import unusable
+
+
+def settings() -> Settings:
+    """Return the settings of the master. Load them at the first call; exit if they cannot be used."""
+    if served.current is None:
+        try:
+            served.current = _load()
+        except (SettingsError, OSError) as error:
+            running.keep_error(state.directory_of(os.environ), str(error))
+            sys.exit(logs.start_failure(str(error)))
+    return served.current
+
+
+def on_starting(server: Any) -> None:
+    """Start Postgres, apply the schema and create the application, or exit with one line for the operator."""
+    # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    chosen = settings()
+    served.inbox_key = state.new_secret()
+    for warning in chosen.warnings:
+        _say(warning, "warning")
+    # nohup ignores the signal of a terminal that is closed.
+    server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    server.embedded_postgres = None
+    server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg, delivers=chosen.deliver)
+    try:
+        starting.start_or_exit(server, chosen)
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            running.keep_error(chosen.state_dir, error.code)
+            sys.exit(logs.start_failure(error.code))
+        raise
+    if redis_problem := start_checks.redis_problem(chosen):
+        _say(redis_problem, "warning")
+
+
+def when_ready(server: Any) -> None:
+    """Announce the address, and change what gunicorn does at signals and every second."""
+    # gunicorn would cut requests off at Ctrl-C.
+    signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
+    # Called by gunicorn's main loop, which may wait and start processes; a signal handler may not.
+    server.handle_term = partial(_end, server)
+    server.handle_hup = partial(_hang_up, server)
+    server.manage_workers = partial(_watch, server)
+    server.looked_at = server.judges_from = time.monotonic()
+    server.murder_workers = partial(_end_frozen_processes, server)
+    chosen = settings()
+    nworkers_changed(server, server.num_workers, None)
+    running.announce(chosen)
+    if _wants_delivery_process(chosen):
+        server.delivery.start()
+    kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
+    _say(f"State: {chosen.state_dir} ({kept}). Back it up.")
+    if passkey_notice := relying_party.notice(chosen):
+        _say(passkey_notice, "warning")
+    for notice in start_checks.notices(chosen):
+        _say(notice, "warning")
+    if chosen.metrics_bind:
+        _say(f"Metrics: http://{chosen.metrics_bind}/metrics")
+    _say(f"Serving {chosen.base_url}, listening on {starting.address(chosen)}. Press Ctrl-C to stop.")
+    _announce_inbox(chosen)
+
+
+def on_reload(server: Any) -> None:
+    running.announce(settings())
+    server.delivery.reload(is_wanted=_wants_delivery_process(settings()))
+    _announce_inbox(settings())
+
+
+def nworkers_changed(server: Any, number: int, _before: int | None) -> None:
+    """At a reload, and by the signals TTIN and TTOU."""
+    with suppress(OSError):  # the master goes on with a full disk
+        state.keep_wanted_workers(number)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give the worker the first slot for metrics that no worker has."""
+    taken = {other.slot for other in server.WORKERS.values()}
+    worker.slot = next(slot for slot in itertools.count() if slot not in taken)
+    os.environ[state.METRICS_SLOT] = str(worker.slot)
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    if server.embedded_postgres:
+        server.embedded_postgres.close_in_child()
+
+
+def post_worker_init(worker: Any) -> None:
+    gc.freeze()  # what is loaded stays
+    # A terminal sends these to every process; the master decides when a worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    # A HUP may turn metrics on, but only a start makes their directory. An error here would end the master.
+    state.discard_gauges(worker.slot)
+
+
+def on_exit(server: Any) -> None:
+    """Stop the embedded Postgres after the last worker; fail if it died, for the supervisor."""
+    server.delivery.stop()
+    if server.embedded_postgres:
+        died = server.embedded_postgres.has_died()
+        server.embedded_postgres.stop()
+        if died:
+            sys.exit(1)
+    _say("Stopped.")
+
+
+def _announce_inbox(chosen: Settings) -> None:
+    if chosen.dev_inbox:  # the log holds no secrets
+        print(f"Messages: {chosen.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
+
+
+def _wants_delivery_process(chosen: Settings) -> bool:
+    return chosen.deliver or chosen.metrics_bind is not None  # which it serves
+
+
+def _end(server: Any) -> NoReturn:
+    server.delivery.end()  # it finishes its messages while the workers finish their requests
+    raise StopIteration  # as gunicorn does
+
+
+def _hang_up(server: Any) -> None:
+    """Reload, or end if the signal means that the terminal of the service was closed."""
+    if server.ends_with_terminal and not _has_terminal():
+        _end(server)
+    _reload(server)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _reload(server: Any) -> None:
+    """Replace the workers, unless they could not start or would have other keys than the database."""
+    try:
+        loaded = _load()
+        if server.embedded_postgres:
+            # `starting` has set it.
+            others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
+            loaded = replace(loaded, origins=others)
+        keep = partial(fingerprints.keep, settings=loaded)
+        starting.make_application(starting.with_database(loaded.database_url, keep))
+    except (SettingsError, fingerprints.OtherKeys, OSError) as error:
+        problem = str(error)
+    except psycopg2.Error as error:
+        problem = unusable("DATABASE_URL", error)
+    else:
+        type(server).handle_hup(server)
+        return
+    _say(f"Not reloaded; the workers keep running: {problem}", "error")
+
+
+def _load() -> Settings:
+    loaded = load(missing_secrets="ignore")
+    start_checks.check_files(loaded)
+    return loaded
+
+
+def _end_frozen_processes(server: Any) -> None:
+    """Kill workers that give no sign of life, as gunicorn does, and the delivery process.
+
+    Where all processes were paused, such as a container, the others get that time anew.
+    """
+    now = time.monotonic()
+    if now - server.looked_at > server.timeout / 2:
+        server.judges_from = now + server.timeout
+    server.looked_at = now
+    if server.timeout and now >= server.judges_from:
+        type(server).murder_workers(server)
+        server.delivery.kill_if_frozen(server.timeout)
+
+
+def _watch(server: Any) -> None:
+    """Replace ended workers, as gunicorn does, and the delivery process; refresh the keys."""
+    type(server).manage_workers(server)
+    with suppress(Exception):  # the workers log it
+        served.current, _ = key_ring.reread(settings())
+    server.delivery.watch()
+    if not server.embedded_postgres:
+        return
+    if server.embedded_postgres.has_died():
+        # A supervisor starts the whole service again from a known state.
+        log = settings().state_dir / "postgres.log"
+        _say(f"The embedded Postgres died; see {log}. Stopping.", "error")
+        _end(server)
+    server.embedded_postgres.bound_log()
+
+
+def _say(line: str, level: str = "info") -> None:
+    logs.say(settings(), line, level)

@@ -1,0 +1,275 @@
+"""What a test may do to a test service."""
+
+import itertools
+import json
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyotp
+from psycopg2.extras import Json
+
+from auth.core.factors import totp
+from auth.core.net.webhook_urls import EVENTS, new_secret
+from auth.core.tokens import one_time
+from auth.delivery.deliverer import Deliverer
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
+from auth.extensions.hooks.message_hooks import HookSender
+from auth.extensions.webhooks import events
+from auth.flows.factors.factors import NO_CREDENTIAL
+from auth.flows.sessions.issuing import about_new
+from auth.flows.sessions.token_response import Session, tokens
+from auth.ops.testkit import FAILURES, Refused
+from auth.ops.testkit.databases import Database
+from auth.ops.testkit.process import Process
+from auth.web import g
+from auth.web.context import EXTENSION, Latchkey
+from auth.web.errors import ERRORS
+from auth.web.forms import SESSION
+from sql import queries
+
+_numbers = itertools.count(1)
+
+
+class _Captured(Sender):
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        self._messages = messages
+
+    def send(self, recipient: str, message: Message) -> str:
+        members = ("kind", "subject", "text", "html", "link", "code")
+        self._messages.append({"to": recipient} | {name: getattr(message, name) for name in members})
+        return "captured"
+
+
+class Service:
+    """Create it in the main thread, like its processes."""
+
+    def __init__(self, state_dir: Path, database: Database, chosen: dict[str, str], captures: str) -> None:
+        """`captures` is the URL to which webhooks and hooks are sent."""
+        self._failures = state_dir / FAILURES
+        self._failures.mkdir(parents=True)
+        self._hook_secret = new_secret()
+        self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
+        self._database, self._captures = database, captures
+        self._messages: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
+        self._answers: dict[str, Any] = {}
+        self._delivery_lock = threading.Lock()
+
+    def wait(self) -> dict[str, Any]:
+        """Wait until the service answers, and return what a client needs. Raises `Refused`."""
+        self._app = self._process.wait()
+        self._parts: Latchkey = self._app.extensions[EXTENSION]
+        key = self._parts.settings.service_role_key[0]
+        self._client, self._authorization = self._app.test_client(), {"Authorization": f"Bearer {key}"}
+        db, sealer = self._parts.db, self._parts.sealer
+        captured = _Captured(self._messages)
+        senders: dict[str, Sender] = {"email": captured, "sms": captured}
+        chosen = channels.senders(self._parts.settings, db, sealer)
+        senders |= {name: sender for name, sender in chosen.items() if isinstance(sender, HookSender)}
+        senders[EVENT_CHANNEL] = events.EventSender(db, sealer, private_networks=True)
+        self._deliverer = Deliverer(self._parts.settings, db, sealer, senders)
+        webhook = self._post("/admin/webhooks", {"url": f"{self._captures}/webhooks", "events": EVENTS})
+        self._webhook_id = webhook["id"]
+        return {
+            "url": self._parts.settings.base_url,
+            "service_role_key": key,
+            "webhook_secret": webhook["secret"],
+            "hook_secret": self._hook_secret,
+        }
+
+    def end(self) -> None:
+        self._process.end()
+
+    def join(self) -> None:
+        self._process.join()
+
+    def user(
+        self,
+        factors: list[str] | None = None,
+        confirmed: bool = True,
+        anonymous: bool = False,
+        **body: Any,
+    ) -> dict[str, Any]:
+        """Create a user, as POST /admin/users does."""
+        if anonymous:
+            metadata = [Json(body.get(name) or {}) for name in ("user_metadata", "app_metadata")]
+            return {"id": self._call("anonymous_user", *metadata)[0][0]}
+        body = {name: value for name, value in body.items() if value is not None}
+        if not body.keys() & {"email", "phone"}:
+            body["email"] = f"user-{next(_numbers)}@example.com"
+        # Passes every policy.
+        body.setdefault("password", f"Aa1!{secrets.token_urlsafe(12)}")
+        made = self._post(
+            "/auth/v1/admin/users", body | {"email_confirm": confirmed, "phone_confirm": confirmed}
+        )
+        for factor in factors or []:
+            if factor != "totp":
+                raise Refused(f"factors: {factor} is not totp")
+            self._add_totp(made["id"])
+        return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": made["id"]}
+
+    def users(self, count: int) -> list[dict[str, Any]]:
+        """Create many users with confirmed emails and one password."""
+        password = f"Aa1!{secrets.token_urlsafe(12)}"
+        rows = self._call("users", count, self._parts.passwords.hash(password))
+        return [{"id": id, "email": email, "password": password} for id, email in rows]
+
+    def token(
+        self,
+        user_id: str,
+        aal: str | None = None,
+        expires_in: int | None = None,
+        claims: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Open a session, and return its token response."""
+        with self._request():
+            response = tokens(self._open_session(user_id, aal, for_client=True))
+        if expires_in is None and not claims:
+            return response
+        access_tokens = self._parts.access_tokens
+        signed = access_tokens.claims(response["access_token"])
+        if expires_in is not None:
+            signed["exp"] = int(time.time()) + expires_in
+            signed["iat"] = min(signed["iat"], signed["exp"] - 1)
+            response |= {"expires_in": expires_in, "expires_at": signed["exp"]}
+        signed = {name: value for name, value in (signed | (claims or {})).items() if value is not None}
+        return response | {"access_token": access_tokens.sign(signed)}
+
+    def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
+        """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
+        with self._request():
+            session, token = self._open_session(user_id, aal).row, one_time.new_token()
+        columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
+        queries.insert_browser_session(self._parts.db, **columns)
+        url = self._parts.settings.base_url
+        has_tls = url.startswith("https:")
+        name = f"__Host-{SESSION}" if has_tls else SESSION
+        cookie = {"name": name, "value": token, "url": url, "httpOnly": True, "secure": has_tls}
+        return [cookie | {"sameSite": "Lax"}]
+
+    def totp(self, user_id: str) -> str:
+        """Return a code that the user's factor accepts."""
+        factors = queries.list_totp_factors(self._parts.db, user_id=user_id, verified_before=None)
+        if not factors:
+            raise Refused("This user has no authenticator app: create it with factors=['totp']")
+        self._call("forget_totp_step", user_id)
+        return pyotp.TOTP(self._parts.sealer.open(bytes(factors[0].secret), factors[0].id)).now()
+
+    def inbox(self, to: str | None = None, wait: float = 0) -> list[dict[str, Any]]:
+        """Deliver, and return the messages to an address, oldest first; wait until there is one."""
+        deadline = time.monotonic() + wait
+        while True:
+            self._deliver()
+            found = [message for message in self._messages if to in (None, message["to"])]
+            if found or time.monotonic() > deadline:
+                return found
+            time.sleep(0.05)
+
+    def webhooks(self) -> list[dict[str, Any]]:
+        """Deliver, and return the events."""
+        self._deliver()
+        return self._events
+
+    def hooks(self) -> list[dict[str, Any]]:
+        return self._calls
+
+    def answer(self, hook: str, body: Any, status: int = 200) -> None:
+        """Set what a captured hook answers until the next reset."""
+        self._answers[hook] = (status, body)
+
+    def capture(self, path: str, headers: dict[str, str], text: str) -> tuple[int, Any]:
+        """Keep a request of the service, and return the response."""
+        kind, _, hook = path.partition("/")
+        body = json.loads(text)
+        request = {"headers": headers, "text": text, "body": body}
+        if kind == "webhooks":
+            self._events.append(request)
+            return 200, {}
+        self._calls.append({"hook": hook} | request)
+        default = {"claims": body["claims"]} if hook == "customize-access-token" else {}
+        return self._answers.get(hook, (200, default))
+
+    def fail(self, request: str, status: int = 503, times: int = 1) -> None:
+        """Fail the next requests that match, such as `POST /signup`."""
+        # The most general error: without a dot, and without values.
+        known = (
+            key for key, (of, text) in ERRORS.items() if of == status and "." not in key and "{" not in text
+        )
+        key = "unexpected_failure" if status == 500 else next(known, None)
+        if key is None:
+            raise Refused(f"The service has no error with the status {status}")
+        pattern = "POST /token[?]grant_type=refresh_token" if request == "refresh" else request
+        for _ in range(times):
+            draft = self._failures.with_name("failure")
+            draft.write_text(json.dumps({"request": pattern, "key": key}))
+            draft.rename(self._failures / f"{next(_numbers):09}")
+
+    def age(self, user_id: str, seconds: float) -> None:
+        """Let time pass for what belongs to a user."""
+        self._deliver()  # in production, messages would have been sent meanwhile
+        self._call("age", user_id, seconds)
+
+    def reset(self) -> None:
+        """Remove all users, messages and captured requests."""
+        with self._delivery_lock:
+            self._call("reset", self._webhook_id)
+            for captured in (self._messages, self._events, self._calls, self._answers):
+                captured.clear()
+        for path in self._failures.iterdir():
+            path.unlink(missing_ok=True)
+
+    def _deliver(self) -> None:
+        with self._delivery_lock:
+            self._call("make_due")
+            self._deliverer.deliver_due()
+
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        with self._app.app_context():
+            g.actor = "anonymous"
+            g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
+            yield
+
+    def _open_session(self, user_id: str, aal: str | None, *, for_client: bool = False) -> Session:
+        issue = about_new(user_id, "password", for_client=for_client)
+        columns = {"session_id": issue.session_id, "user_id": user_id, "method": "password"}
+        with self._parts.db.transaction() as tx:
+            session: Any = queries.open_session(tx, **columns, browser=None, **g.client)
+            if session is None:
+                raise Refused("This user does not exist")
+            if aal == "aal2" or (aal is None and session.lacks_step):
+                factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=None)
+                factor_id = factors[0].id if factors else None
+                raised = {"method": "totp", "factor_id": factor_id, "network": g.client["network"]}
+                session = queries.raise_session(tx, session_id=session.session_id, **raised)
+            return Session(session, issue)
+
+    def _add_totp(self, user_id: str) -> None:
+        id, secret = str(uuid.uuid4()), totp.new_secret()
+        sealed = self._parts.sealer.seal(secret, id)
+        with self._parts.db.transaction() as tx:
+            queries.lock_user(tx, user_id=user_id)
+            queries.insert_factor(
+                tx, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
+            )
+            queries.activate_factor(tx, id=id, user_id=user_id, **NO_CREDENTIAL)
+
+    def _post(self, path: str, body: Any) -> dict[str, Any]:
+        response = self._client.post(path, json=body, headers=self._authorization)
+        if response.status_code >= 400:
+            raise Refused(response.get_data(as_text=True).strip())
+        return response.get_json()
+
+    def _call(self, function: str, *arguments: Any) -> list[Any]:
+        """Call a function of functions.sql."""
+        with self._database.connection.cursor() as cursor:
+            cursor.callproc(f"latchkey_test.{function}", arguments)
+            return cursor.fetchall()

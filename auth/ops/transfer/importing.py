@@ -1,0 +1,200 @@
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg2
+from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
+
+from auth.core.passwords.legacy import UnusableHash
+from auth.ops.transfer import products, records
+from auth.ops.transfer.reading import Entry
+from auth.web import json_bodies
+from auth.web.context import Latchkey
+from sql import Database, queries
+
+_BATCH = 500
+_MOST_METADATA = 8192
+_EXISTS = "a user with this id, email, phone, identity or credential already exists"
+_TWICE = "has the same id, email, phone, identity or credential as {}"
+_TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
+# What a mapping raises for an entry of an unexpected shape.
+_SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
+
+# An entry with the row to insert, or why it is refused.
+_Checked = tuple[Entry, dict[str, Any] | str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason.
+
+    `user_id` is missing for a refused entry, for one that a dry run would create, and for a user whom another
+    process created meanwhile.
+    """
+
+    place: str
+    name: str | None
+    status: str
+    reason: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class Import:
+    """Creates users from entries. Existing users are not changed, so an import can be repeated."""
+
+    database: Database
+    parts: Latchkey
+    choices: records.Choices
+    product: str | None
+    hash_config: Mapping[str, str]
+    is_dry_run: bool
+    # The id of its entry in the audit log.
+    _id: str = field(default_factory=lambda: str(uuid.uuid4()), init=False)
+    # Where a key was first seen.
+    _seen: dict[str, str] = field(default_factory=dict, init=False)
+
+    def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
+        """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
+        # Postgres inserts a batch while the next one is read.
+        with ThreadPoolExecutor(1) as thread:
+            inserted: Future[list[Outcome]] | None = None
+            for batch in self._batches(entries):
+                before, inserted = inserted, thread.submit(self._outcomes, batch)
+                yield from before.result() if before else ()
+            yield from inserted.result() if inserted else ()
+
+    def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
+        batch: list[_Checked] = []
+        for entry in entries:
+            if entry.problem is None and self.product is None:
+                self.product = products.detect(entry.value)
+            if self._is_of_another_model(entry):
+                continue
+            try:
+                batch.append((entry, self._row(entry)))
+            except (records.InvalidRecord, UnusableHash) as error:
+                batch.append((entry, str(error)))
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _is_of_another_model(self, entry: Entry) -> bool:
+        """Whether this is a row of Django's dumpdata that is not a user."""
+        fields = entry.value.get("fields")
+        return self.product == "django" and isinstance(fields, dict) and "password" not in fields
+
+    def _row(self, entry: Entry) -> dict[str, Any]:
+        if entry.problem:
+            raise records.InvalidRecord(entry.problem)
+        try:
+            record = products.PRODUCTS[self.product or "latchkey"](entry.value, self.hash_config)
+        except (products.NotAUser, UnusableHash) as error:
+            raise records.InvalidRecord(str(error)) from None
+        except _SHAPES as error:
+            problem = f"is not a user as {self.product} exports it ({type(error).__name__}: {error})"
+            raise records.InvalidRecord(problem) from None
+        row = records.row(record, self.parts, self.choices)
+        _check_storage(row)
+        for key in records.keys(row):
+            if (place := self._seen.setdefault(key, entry.place)) != entry.place:
+                raise records.InvalidRecord(_TWICE.format(place))
+        return row
+
+    def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
+        """Insert rows, and return the outcomes in order."""
+        rows = [row for _entry, row in batch if not isinstance(row, str)]
+        taken = self._taken_keys(rows)
+        problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
+        return [self._outcome(entry, row, problems, taken) for entry, row in batch]
+
+    def _taken_keys(self, rows: list[dict[str, Any]]) -> dict[str, str]:
+        """Return the ids of existing users, by the keys that they share with rows."""
+        identities = [identity for row in rows for identity in row["identities"]]
+        with self.database.transaction() as tx:
+            queries.avoid_sequential_scans(tx)
+            found = queries.find_taken_keys(
+                tx,
+                ids=[row["id"] for row in rows],
+                addresses=[row[kind] for row in rows for kind in ("email", "phone") if row[kind]],
+                providers=sorted({identity["provider"] for identity in identities}),
+                subjects=[identity["subject"] for identity in identities],
+                credential_ids=[each for row in rows for each in records.credential_ids(row)],
+            )
+        return {row.key: row.user_id for row in found}
+
+    def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
+        """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
+        if self.is_dry_run or not rows:
+            return {row["id"]: None for row in rows}
+        try:
+            with self.database.transaction() as tx:
+                queries.avoid_sequential_scans(tx)
+                addresses = [row[kind] for row in rows for kind in ("email", "phone") if row[kind]]
+                queries.make_way(tx, addresses=addresses, owner_id=None, because="created_again")
+                inserted = queries.import_users(tx, users={"users": rows}, import_id=self._id)
+                created = {row.id for row in inserted}
+                factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
+                queries.import_factors(tx, factors={"factors": factors})
+                api_keys = [key for row in rows if row["id"] in created for key in row["api_keys"]]
+                queries.import_api_keys(tx, api_keys={"api_keys": api_keys})
+        except (psycopg2.DataError, psycopg2.IntegrityError, ProgramLimitExceeded) as error:
+            if len(rows) == 1:
+                # An entry that is too long for an index names its constraint too.
+                is_taken = isinstance(error, UniqueViolation) and error.diag.constraint_name in _TAKEN
+                return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
+            # Halve the batch until the invalid row is isolated.
+            middle = len(rows) // 2
+            return self._insert(rows[:middle]) | self._insert(rows[middle:])
+        return {row.id: None for row in inserted}
+
+    def _outcome(
+        self,
+        entry: Entry,
+        row: dict[str, Any] | str,
+        problems: Mapping[str, str | None],
+        taken: Mapping[str, str],
+    ) -> Outcome:
+        if isinstance(row, str):
+            return Outcome(entry.place, _name(entry), "refused", row)
+        name = row["email"] or row["phone"] or row["id"]
+        problem = problems.get(row["id"], _EXISTS)
+        if problem is None:
+            return Outcome(entry.place, name, "created", user_id=None if self.is_dry_run else row["id"])
+        if problem != _EXISTS:
+            return Outcome(entry.place, name, "refused", problem)
+        user_id = next((taken[key] for key in records.keys(row) if key in taken), None)
+        return Outcome(entry.place, name, "exists", problem, user_id)
+
+
+def _check_storage(row: dict[str, Any]) -> None:
+    """Raise `InvalidRecord` for values that Postgres would refuse."""
+    try:
+        text = json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise records.InvalidRecord("contains text that is not valid Unicode") from None
+    except RecursionError:
+        raise records.InvalidRecord("contains an object that is nested too deeply") from None
+    if rb"\u0000" in text:
+        raise records.InvalidRecord("contains a null character")
+    objects = [(name, row[name]) for name in ("user_metadata", "app_metadata")]
+    objects += [("identities.identity_data", identity["identity_data"]) for identity in row["identities"]]
+    for name, value in objects:
+        content = json.dumps(value, ensure_ascii=False).encode()
+        if len(content) > _MOST_METADATA:
+            raise records.InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
+        try:
+            json_bodies.decode(content)
+        except json_bodies.InvalidJson as error:
+            raise records.InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None
+
+
+def _name(entry: Entry) -> str | None:
+    names = ("email", "user_email", "phone", "phoneNumber")
+    found = (entry.value.get(name) for name in names)
+    return next((name for name in found if isinstance(name, str) and name), None)

@@ -1,0 +1,319 @@
+"""Acts on many users, and their list as CSV."""
+
+import csv
+import json
+from io import StringIO
+
+import pytest
+from flask.testing import FlaskClient
+
+from auth.extensions.console import bulk
+from auth.flows.admin import lists
+from auth.web.errors import ApiError
+from tests.support.api_keys import insert_key
+from tests.support.audit import clear_history
+from tests.support.cases import cases
+from tests.support.http_target import HttpTarget
+from tests.support.links import SITE
+from tests.support.pages import Visitor, words
+from tests.support.query_plans import analyze
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+MANY = (
+    "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
+    " FROM generate_series(1, %(count)s) AS number"
+)
+
+
+@pytest.fixture
+def begin(operator):
+    """Confirm an act on users, and return the page of its progress."""
+
+    def begin(act, *people, **fields):
+        query = "&".join(f"id={person.id}" for person in people)
+        page = operator.visit(f"/console/users/chosen/{act}?{query}")
+        assert page.status == 200, words(page)
+        return operator.press(act, **fields)
+
+    return begin
+
+
+@pytest.fixture
+def insert_users(database, database_url):
+    """Insert users whom a search for `user` finds."""
+
+    def insert_users(count):
+        database.run(MANY, count=count)
+        # How they are looked for depends on the number of users that Postgres estimates.
+        analyze(database_url)
+
+    return insert_users
+
+
+def go_on(visitor):
+    return visitor.press(visitor.page.url.rpartition("/")[2])
+
+
+def banned(database):
+    return database.count("users", "banned_until > now()")
+
+
+def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, alice, bob, carol, database):
+    session = alice.open_session()
+    clear_history(database)
+    begin("ban", alice, bob, carol, ban_duration="24h")
+    assert "Ban 3 users 0 of 3 done." in words(operator.page)
+    assert 'console/users" aria-current="page">Users' in operator.page.text
+    assert banned(database) == 0
+    page = go_on(operator)
+    assert "3 of 3 done, 1 of them refused." in words(page)
+    assert f"{carol.id} Only the service role key can change an administrator" in words(page)
+    assert (banned(database), session.get("/user").status_code) == (2, 403)
+    acts = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
+    assert [row.by for row in database.all(acts)] == [carol.email] * 2
+
+
+def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
+    alice.open_session()
+    query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
+    said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
+    assert (
+        "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and signs out 1 session, which stay ended. Leaves 1 administrator unchanged. You can lift the ban later."
+        in said
+    )
+    fields = operator.page.forms[-1].fields
+    for id, said in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
+        page = operator.visit(f"/console/users/chosen/ban?id={id}")
+        # Without anybody to ban, there is no button for it.
+        assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
+        assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("act", "said"), [("end-sessions", "Leaves 1 API key"), ("ban", "Removes 1 API key")]
+)
+def test_confirmation_tells_what_happens_to_api_keys(operator, alice, bob, carol, database, act, said):
+    path = f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}&id={carol.id}"
+    assert "API key" not in words(operator.visit(path))
+    insert_key(database, alice.id)
+    insert_key(database, carol.id)
+    assert said in words(operator.visit(path))
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("ban", "Bans 2 users. None of them is signed in."),
+        ("delete", "Deletes 2 users with all that belongs to them. None of them is signed in."),
+        ("end-sessions", "bob@example.com. None of them is signed in."),
+    ],
+)
+def test_confirmation_tells_that_nobody_is_signed_in(armed, alice, bob, act, said):
+    assert said in words(armed.visit(f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}"))
+
+
+def test_numbers_in_addresses_are_sorted_as_numbers(begin, operator, insert_users):
+    insert_users(11)
+    said = words(operator.visit("/console/users/chosen/end-sessions?all=yes&q=user"))
+    assert "user1@example.com, user2@example.com, user3@example.com" in said
+    assert "user9@example.com, user10@example.com and 1 more." in said
+
+
+def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):
+    begin("end-sessions", alice, bob)
+    begun, path = operator.page, operator.page.url
+    with database.locked("users", alice.id) as lock:
+        fields = begun.forms[-1].fields
+        requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
+    assert [request.result().status for request in requests] == [200, 200]
+    operator.post(path, fields)
+    assert "2 of 2 done." in words(operator.page)
+    assert database.count("audit_log", "action = 'signed_out'") == 2
+
+
+def test_second_request_leaves_the_rest_to_the_first_one(
+    begin, operator, alice, bob, carol, database, monkeypatch
+):
+    """Asking again and again meanwhile would use up the limit of all acts."""
+    monkeypatch.setattr(bulk, "_CHUNK", 1)
+    begin("end-sessions", alice, bob)
+    path, fields = operator.page.url, operator.page.forms[-1].fields
+    statement = "SELECT FROM users WHERE id <> %s FOR UPDATE"
+    with database.locked("users", carol.id, statement) as lock:
+        requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
+    pages = [request.result() for request in requests]
+    assert ["1 of 2 done." in words(page) for page in pages] == [True, True]
+    assert sorted("data-continue" in page.text for page in pages) == [False, True]
+
+
+def test_request_ends_in_time_and_the_next_one_goes_on(begin, operator, alice, bob, monkeypatch):
+    monkeypatch.setattr(bulk, "_SECONDS", 0)
+    begin("end-sessions", alice, bob)
+    assert "1 of 2 done." in words(go_on(operator))
+    assert "2 of 2 done." in words(go_on(operator))
+
+
+def test_all_that_match_are_deleted_in_chunks_with_a_factor(
+    armed, codes, app, bob, database, insert_users, monkeypatch
+):
+    monkeypatch.setattr(bulk, "_CHUNK", 25)
+    insert_users(40)
+    assert "All 40 users that match" in armed.visit("/console/users?q=user").text
+    armed.visit("/console/users/chosen/delete?all=yes&q=user")
+    assert "Deletes 40 users with all that belongs to them" in words(armed.page)
+    assert armed.press("delete").status == 422
+    armed.press("delete", factor_code=codes.code(1))
+    assert "25 of 40 done." in words(go_on(armed))
+    # Another administrator does not see it.
+    other = Visitor(app).with_session_of(bob)
+    database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=bob.id)
+    assert other.visit(armed.page.url).status == 404
+    database.run("DELETE FROM users WHERE email = 'user9@example.com'")
+    page = go_on(armed)
+    assert "40 of 40 done" in words(page)
+    assert database.count("users", "email LIKE 'user%%'") == 0
+
+
+def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, codes, alice, bob, database):
+    armed.visit(f"/console/users/chosen/delete?id={alice.id}&id={bob.id}")
+    armed.press("delete", factor_code=codes.code(1))
+    with database.locked("users", alice.id) as lock:
+        going_on = lock.start(lambda: go_on(armed))
+        # As at the end of its time, which is longer in tests.
+        database.cancel_waiting()
+        page = going_on.result()
+    assert "1 of 2 done, 1 of them refused." in words(page)
+    page = go_on(armed)
+    assert "2 of 2 done, 1 of them refused." in words(page)
+    assert f"{alice.id} The service isn" in words(page)
+    assert [row.email for row in database.all("SELECT email FROM users WHERE role <> 'admin'")] == [
+        alice.email
+    ]
+
+
+def test_all_matches_can_be_chosen_on_one_page(operator, insert_users):
+    insert_users(2)
+    operator.visit("/console/users?q=user")
+    assert "All 2 users that match" in words(operator.page)
+
+
+def test_more_than_500_users_are_refused(operator, insert_users):
+    insert_users(501)
+    operator.visit("/console/users?q=user")
+    assert "More than 500 users with" in words(operator.page)
+    assert 'name="all"' not in operator.page.text
+    page = operator.visit("/console/users/chosen/ban?q=user&all=yes")
+    assert (page.status, "The selection must be at most 500 users" in page.text) == (400, True)
+
+
+def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alice, outbox, database):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_INVITE": "2 per hour"}
+    operator = Visitor(make_app(**limits)).with_session_of(carol)
+    operator.visit("/console/users/invite-list")
+    page = operator.press("invite-list", emails="dave@example.com\nnonsense")
+    assert (page.status, "Not an email address: nonsense." in page.text) == (400, True)
+    assert "dave@example.com" in page.text
+    operator.press(
+        "invite-list",
+        emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com;\n",
+        groups="staff",
+    )
+    assert "Invite 4 addresses" in words(operator.page)
+    page = go_on(operator)
+    assert (page.status, "data-continue" in page.text) == (429, False)
+    assert "3 of 4 done, 1 of them refused." in words(page)
+    assert database.count("outbox", "kind = 'invite'") == 2
+    database.run("DELETE FROM failure_counts")
+    assert "4 of 4 done" in words(go_on(operator))
+    assert outbox.last("f@example.com").kind == "invite"
+    in_group = database.all(
+        "SELECT email FROM users WHERE app_metadata -> 'groups' = '[\"staff\"]' ORDER BY email"
+    )
+    assert [row.email for row in in_group] == ["dave@example.com", "eve@example.com", "f@example.com"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500])
+def test_invitation_that_a_hook_refuses_leaves_the_others(make_app, carol, outbox, status):
+    """The hook chooses the status, also that of an administrator who may not, or of a limit."""
+
+    def answer(event):
+        refusal = {"http_code": status, "message": "Not from here"}
+        return {"error": refusal} if event["user"]["email"] == "dave@example.com" else {}
+
+    with HttpTarget() as hook:
+        hook.answer = answer
+        settings = {
+            "AUTH_HOOK_BEFORE_USER_CREATED": hook.url,
+            "AUTH_HOOK_BEFORE_USER_CREATED_SECRETS": SECRET,
+        }
+        operator = Visitor(make_app(**settings)).with_session_of(carol)
+        operator.visit("/console/users/invite-list")
+        operator.press("invite-list", emails="dave@example.com eve@example.com")
+        go_on(operator)
+        page = operator.page if status < 500 else go_on(operator)
+    assert "2 of 2 done, 1 of them refused." in words(page)
+    assert "dave@example.com Not from here" in words(page)
+    assert outbox.last("eve@example.com").kind == "invite"
+
+
+class TestExport:
+    def rows(self, operator, query=""):
+        operator.visit(f"/console/users/export{query}")
+        page = operator.press("export")
+        assert page.headers["Content-Type"].startswith("text/csv")
+        assert page.headers["Content-Disposition"] == 'attachment; filename="users.csv"'
+        return list(csv.DictReader(StringIO(page.text)))
+
+    def test_export_has_the_filtered_users_and_is_audited_once(self, operator, alice, bob, carol, database):
+        clear_history(database)
+        rows = self.rows(operator, "?q=alice")
+        assert [(row["id"], row["email"], row["is_confirmed"]) for row in rows] == [
+            (alice.id, alice.email, "True")
+        ]
+        entry = database.one("SELECT action, actor_id, details FROM audit_log")
+        assert entry == ("users_exported", carol.id, {"count": 1, "administrator": carol.email})
+        assert "all users that match" in words(operator.visit("/console/users/export?q=alice"))
+        assert len(self.rows(operator)) == 3
+        assert "Downloads all users. " in words(operator.visit("/console/users/export?sort=newest"))
+
+    def test_cells_are_no_formulas(self, operator, database):
+        database.run(
+            "INSERT INTO users (email, phone, user_metadata, made_by)"
+            """ VALUES ('=1+1@example.com', '+4917012345', '{"name": "@SUM(A1)\\n\\"x\\", y;=2;\\"-3\\t=4"}', 'signup')"""
+        )
+        (row,) = self.rows(operator, "?q=%2B4917012345&by=phone")
+        assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
+        assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3\t'=4"
+
+    @cases("sign", [*"=+-@", *"\uff1d\uff0b\uff0d\uff20"])
+    def test_full_width_signs_are_neutralised_as_their_kin(self, operator, database, sign):
+        email, name = f"{ord(sign)}@example.com", {"name": f"{sign}1+1;{sign}2"}
+        columns = "INSERT INTO users (email, user_metadata, made_by) VALUES (%(email)s, %(name)s, 'signup')"
+        database.run(columns, email=email, name=json.dumps(name))
+        (row,) = self.rows(operator, f"?q={ord(sign)}")
+        assert row["name"] == f"'{sign}1+1;'{sign}2"
+
+    def test_export_continues_after_a_page(self, operator, insert_users, monkeypatch):
+        monkeypatch.setattr(lists, "_PAGE", 3)
+        insert_users(10)
+        assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
+
+    def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):
+        monkeypatch.setattr(lists, "_PAGE", 1)
+        operator.visit("/console/users/export")
+        cookie = operator.session_cookie
+        headers = {"Cookie": f"{cookie.name}={cookie.value}", "Accept": "text/html"}
+        client = FlaskClient(app, use_cookies=False)
+        rows = client.post("/console/users/export", data=operator.page.forms[-1].fields, headers=headers)
+        lines = iter(rows.response)
+        assert "carol@example.com" in str([next(lines), next(lines)])
+        database.run("UPDATE users SET role = 'authenticated'")
+        with pytest.raises(ApiError, match="Only administrators"):
+            list(lines)
+
+
+def test_bulk_acts_are_forgotten_after_a_day(begin, operator, alice, database):
+    begin("end-sessions", alice)
+    database.run("UPDATE bulk_acts SET created_at = now() - interval '1 day'")
+    assert operator.visit(operator.page.url).status == 404

@@ -1,0 +1,50 @@
+"""The name of a user, which applications write in several ways, is the same wherever it is shown."""
+
+import json
+from html import unescape
+
+import pytest
+
+from auth.extensions.openid.claims import of_user
+from tests.support.cases import cases
+from tests.support.pages import Visitor, words
+
+NAMES = [
+    ({"name": "Ada Lovelace"}, "Ada Lovelace"),
+    ({"full_name": "Ada Lovelace"}, "Ada Lovelace"),
+    ({"name": "", "full_name": "Ada Lovelace"}, "Ada Lovelace"),
+    ({"name": "Ada", "full_name": "Ada Lovelace"}, "Ada"),
+    ({"given_name": "Ada", "family_name": "Lovelace"}, "Ada Lovelace"),
+    ({"given_name": "Ada", "family_name": ""}, "Ada"),
+    ({"family_name": "Lovelace"}, "Lovelace"),
+    ({"given_name": "Augusta", "full_name": "Ada"}, "Ada"),
+]
+
+
+@cases(("metadata", "name"), NAMES)
+def test_every_face_shows_the_same_name(operator, app, alice, database, metadata, name):
+    set_metadata = "UPDATE users SET user_metadata = %(metadata)s WHERE id = %(id)s"
+    database.run(set_metadata, metadata=json.dumps(metadata), id=alice.id)
+    listed = words(operator.visit(f"/console/users?q={name.split()[-1]}"))
+    assert ("alice@example.com" in listed, name in listed) == (True, True), listed
+    assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
+    row = database.one(
+        "SELECT object AS user_object, false AS email_proved, false AS phone_proved"
+        " FROM user_objects WHERE user_id = %(id)s",
+        id=alice.id,
+    )
+    with app.test_request_context():
+        assert of_user(row, ["profile"])["name"] == name
+
+
+@pytest.mark.parametrize("typed", ["Countess", ""])
+def test_name_that_the_user_edits_takes_the_place_of_every_other(app, alice, database, typed):
+    metadata = {"full_name": "Ada Lovelace", "given_name": "Ada", "team": "Engines"}
+    database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=json.dumps(metadata))
+    visitor = Visitor(app).with_session_of(alice)
+    assert 'value="Ada Lovelace"' in unescape(visitor.visit("/account/name").text)
+    visitor.press("account/name", name=typed)
+    kept = metadata | {"name": typed} if typed else {"team": "Engines"}
+    assert database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id) == kept
+    shown = visitor.visit("/account").text
+    assert ("Ada Lovelace" in shown, "Countess" in shown) == (False, bool(typed))

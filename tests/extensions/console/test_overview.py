@@ -1,0 +1,137 @@
+"""The overview, and the counts behind its charts."""
+
+import re
+
+import pytest
+
+from auth.delivery import janitor
+from auth.extensions.console import overview
+from sql import queries
+from tests.support.cases import cases
+from tests.support.pages import Visitor, words
+from tests.support.query_plans import analyze, estimated, plan_of
+
+FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
+
+
+@pytest.fixture
+def count(parts, database):
+    """Count what the charts draw, as the delivery process does every minute."""
+    return lambda: janitor.count(parts.db)
+
+
+def act(database, name: str, age: str, count: int = 1, reason: str | None = None) -> None:
+    database.run(
+        "INSERT INTO audit_log (action, actor, at, count, reason)"
+        " VALUES (%(name)s, 'user', now() - %(age)s::interval, %(count)s, %(reason)s)",
+        name=name,
+        age=age,
+        count=count,
+        reason=reason,
+    )
+
+
+def counts(database) -> dict[str, int]:
+    return dict(database.all("SELECT name, sum(count)::integer FROM hourly_counts GROUP BY name"))
+
+
+def test_first_count_takes_in_the_month_before_and_later_ones_count_nothing_twice(count, database):
+    for age in ("1 minute", "70 minutes", "3 days", "29 days", "40 days"):
+        act(database, "signed_in", age)
+    for outcome in ("sent", "failed", "failed", "none"):
+        database.run(FAILED, outcome=outcome, age="5 minutes")
+    count()
+    messages = {"messages_sent": 1, "messages_failed": 2}
+    assert counts(database) == {"signed_in": 4} | messages
+    # What commits late is counted.
+    act(database, "signed_in", "50 minutes")
+    act(database, "sign_in_refused", "1 minute", 7, "invalid_credentials")
+    for _ in range(2):
+        count()
+        assert counts(database) == {"signed_in": 5, "sign_in_refused": 7} | messages
+
+
+def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operator, count, database):
+    text = operator.visit("/console").text
+    assert "The delivery process counts sign-ins and new users every minute" in text
+    assert "not running" in text
+    database.run("DELETE FROM audit_log")
+    for age, times in (("0 days", 3), ("2 days", 1204), ("35 days", 900), ("70 days", 8000)):
+        act(database, "signed_in", age, times)
+    act(database, "user_created", "2 days", 5)
+    act(database, "sign_in_refused", "10 minutes", 1234, "invalid_credentials")
+    database.run("INSERT INTO last_done (task, at) VALUES ('counts', now() - interval '71 days')")
+    count()
+    text = operator.visit("/console").text
+    assert text.count("<g>") == 3 * 30
+    assert re.search(r'<th scope="row">[\d-]+</th><td class="number">1,204</td>', text)
+    said = words(operator.page)
+    for shown in (
+        "Sign-ins 1,207 3 today +34% from 900 in the 30 days before 1,400 700 0",
+        "New users 5 0 today None in the 30 days before 6 3 0",
+        "Sign-in refused 1,234",
+    ):
+        assert shown in said
+
+
+def test_period_before_is_as_long_as_the_one_shown(parts, database):
+    database.run(
+        "INSERT INTO hourly_counts (hour, name, count)"
+        " SELECT date_trunc('hour', now()) - make_interval(hours => n), 'signed_in', 1 FROM generate_series(0, 1600) AS n"
+    )
+    days = [day.sign_ins for day in queries.list_daily_counts(parts.db, days=30)]
+    assert len(days) == 60
+    assert 0 <= sum(days[30:]) - sum(days[:30]) <= 2
+
+
+@cases(("most", "top"), [(0, 2), (1, 2), (9, 10), (11, 12), (204, 220), (1204, 1400), (98_765, 100_000)])
+def test_axis_ends_at_a_round_number(most, top):
+    assert overview._top(most) == top
+
+
+def test_users_active_in_the_last_30_days_are_counted(operator, parts, database, database_url, alice, bob):
+    analyze(database_url)
+    assert "Users 3 Active users 1 in the last 30 days Version" in words(operator.visit("/console"))
+    for person in (alice, alice, bob):
+        person.sign_in()
+    database.run(
+        "UPDATE sessions SET refreshed_at = now() - interval '31 days' WHERE user_id = %(id)s", id=bob.id
+    )
+    assert "Users 3 Active users 2 in the last 30 days Version" in words(operator.visit("/console"))
+    # More sessions than are counted for each page.
+    with estimated(database_url, "sessions", 10_000):
+        assert "Users 3 Active users not counted yet" in words(operator.visit("/console"))
+        janitor.keep_house(parts.db, parts.sealer)
+        assert "Users 3 Active users 2 in the last 30 days, counted hourly" in words(
+            operator.visit("/console")
+        )
+    assert "active_users" not in operator.page.text
+
+
+def test_statement_of_the_counts_reads_the_hours_by_an_index(database_url, database):
+    database.truncate()
+    database.run(
+        "INSERT INTO audit_log (action, actor, at)"
+        " SELECT 'signed_in', 'user', now() - make_interval(mins => number) FROM generate_series(1, 30000) AS number"
+    )
+    database.run(
+        "INSERT INTO outbox (id, channel, kind, outcome, finished_at)"
+        " SELECT gen_random_uuid(), 'email', 'signup', 'sent', now() - make_interval(mins => number)"
+        "   FROM generate_series(1, 30000) AS number"
+    )
+    database.run("INSERT INTO last_done (task, at) VALUES ('counts', now())")
+    analyze(database_url)
+    plan = plan_of(database_url, "count_hours")
+    assert plan.indexes >= {"audit_log_at", "outbox_finished"}
+    assert plan.read_whole.isdisjoint({"audit_log", "outbox"})
+
+
+def test_totals_of_messages_say_when_three_quarters_are_requested(make_app, carol, database):
+    app = make_app(AUTH_CONSOLE="true", AUTH_RATE_LIMITS_ENABLED="true")
+    console = Visitor(app).with_session_of(carol)
+    counts = "INSERT INTO failure_counts (key, count, expires_at, kind, seconds) VALUES"
+    hour = "now() + interval '1 hour'"
+    database.run(f"{counts} ('mail 3600', 750, {hour}, 'mail', 3600), ('sms 3600', 149, {hour}, 'sms', 3600)")
+    said = words(console.visit("/console"))
+    assert "Emails requested 750 of 1000 per 1 hour nearly used up" in said
+    assert "SMS requested 149 of 200 per 1 hour Notices by SMS 0 of 200 per 1 hour Webhooks" in said

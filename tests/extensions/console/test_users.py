@@ -1,0 +1,378 @@
+"""The list of users: search, filters, order, pages, and the plans of its statements with many rows."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from itertools import chain
+from urllib.parse import quote
+
+import psycopg2
+import pytest
+
+from auth.extensions.console import users
+from tests.support.pages import Visitor, words
+from tests.support.query_plans import analyze, estimated, plan_of
+from tests.support.users import register
+
+
+@pytest.fixture
+def find(operator):
+    return lambda query="": operator.visit(f"/console/users{query}")
+
+
+def insert(database, count: int, **columns: str) -> None:
+    """Insert users; the columns are SQL expressions over `number`, from 1 to `count`."""
+    columns = {"made_by": "'administrator'", "email": "number || '@example.com'"} | columns
+    database.run(
+        f"INSERT INTO users ({', '.join(columns)})"
+        f" SELECT {', '.join(columns.values())} FROM generate_series(1, {count}) AS number"
+    )
+
+
+def listed(page) -> list[str]:
+    """Return the names of the users on a page, in order."""
+    assert page.status == 200, page.text
+    names = re.findall(r'<td class="cut"><a [^>]*>(.*?)</a>', page.text)
+    return [unescape(re.sub("<[^>]*>", "", name)) for name in names]
+
+
+def counted(page) -> str:
+    (text,) = re.findall(r'<p class="quiet">([^<·]*)', page.text)
+    return unescape(text).strip()
+
+
+class TestSearch:
+    @pytest.fixture(autouse=True)
+    def _users(self, database):
+        database.run(
+            "INSERT INTO users (id, email, phone, new_email, made_by) VALUES"
+            " ('12345678-0000-4000-8000-000000000001', 'ada@example.com', '+491701234567', NULL, 'signup'),"
+            " ('aaaaaaaa-0000-4000-8000-000000000002', 'adam@sample.org', NULL, NULL, 'signup'),"
+            " ('bbbbbbbb-0000-4000-8000-000000000003', '1234@example.com', '+15551234567', NULL, 'signup'),"
+            " ('cccccccc-0000-4000-8000-000000000004', 'x%%y_z@example.com', NULL, 'new@example.com', 'signup')"
+        )
+
+    def test_search_finds_words_of_names_and_emails_and_the_beginning_of_others(self, find, database):
+        database.run(
+            """UPDATE users SET user_metadata = '{"name": "Zoë O’Brien-Neumann"}' WHERE email LIKE 'adam%%'"""
+        )
+        for text, names in {
+            "ada": ["ada@example.com", "adam@sample.org"],
+            "neumann": ["adam@sample.org"],
+            "bri zoë": ["adam@sample.org"],
+            "neumann sample adam": ["adam@sample.org"],
+            "zoë ada@": [],
+            "eumann": [],
+            "y_z": ["x%y_z@example.com"],
+            "y_z@exam": ["x%y_z@example.com"],
+            " ADA@ ": ["ada@example.com"],
+            "ada@example.com": ["ada@example.com"],
+            "+49170": ["ada@example.com"],
+            "0049 170-12": ["ada@example.com"],
+            "4917": ["ada@example.com"],
+            "aaaaaaaa-00": ["adam@sample.org"],
+            "AAAAAAAA-0000-4000-8000-000000000002": ["adam@sample.org"],
+            "@sample": ["adam@sample.org"],
+            "sample.org": ["adam@sample.org"],
+            "x%": ["x%y_z@example.com"],
+            "_": [],
+            "%": [],
+            "da@": [],
+            "+": [],
+            "-": [],
+            "a" * 2000: [],
+            "' OR true --": [],
+            "\U0010ffff": [],
+            "@@": [],
+            "@a@b": [],
+            "@example.com@": [],
+        }.items():
+            assert (text, sorted(listed(find(f"?q={quote(text)}")))) == (text, names)
+        assert "No users match <strong>Nemo</strong>" in find("?q=Nemo").text
+
+    def test_search_offers_its_other_readings_and_users_who_have_requested_the_address(self, find, operator):
+        assert listed(find("?q=1234")) == ["1234@example.com"]
+        assert listed(operator.visit(operator.link("Search IDs"))) == ["ada@example.com"]
+        page = find("?q=New@example.com")
+        assert listed(page) == []
+        assert "x%y_z@example.com</a> requested a change to New@example.com" in page.text
+
+
+class TestFilters:
+    @pytest.fixture(autouse=True)
+    def _users(self, database):
+        """Users named after their state; Carol is an administrator, and has just signed in."""
+        database.run(
+            "INSERT INTO users (email, email_confirmed_at, made_by, banned_until, last_sign_in_at) VALUES"
+            " ('banned@example.com', now(), 'signup', now() + interval '1 day', NULL),"
+            " ('was-banned@example.com', now(), 'signup', now() - interval '1 day', now() - interval '2 days'),"
+            " ('unconfirmed@example.com', NULL, 'signup', NULL, NULL),"
+            " (NULL, NULL, 'anonymous', NULL, now() - interval '40 days'),"
+            " ('google@example.com', now(), 'oauth', NULL, now() - interval '400 days'),"
+            " ('factor@example.com', now(), 'signup', NULL, now() - interval '100 days')"
+        )
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data)"
+            " SELECT id, 'google', id, '{}' FROM users WHERE email = 'google@example.com'"
+        )
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
+            " SELECT gen_random_uuid(), id, 'totp', now(), '' FROM users WHERE email = 'factor@example.com'"
+        )
+        # As many wrong ones as are allowed, also from one network; one less; as many, until a minute ago.
+        database.run(
+            "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network)"
+            " SELECT concat_ws(' ', kind, subject, network), count, now() + ends * interval '1 minute', kind, subject, network"
+            "   FROM (VALUES ('code', 'banned@example.com', '10.0.0.1', 20, 1),"
+            "                ('totp', (SELECT id::text FROM users WHERE email = 'factor@example.com'), NULL, 20, 1),"
+            "                ('account', 'google@example.com', NULL, 99, 1),"
+            "                ('code', 'unconfirmed@example.com', '10.0.0.1', 19, 1),"
+            "                ('code', 'was-banned@example.com', '10.0.0.1', 20, -1))"
+            "     AS counted (kind, subject, network, count, ends)"
+        )
+
+    def test_each_filter_admits_its_users(self, find):
+        for query, names in {
+            "status=banned": {"banned"},
+            "status=locked": {"banned", "factor"},
+            "status=locked&factor=yes": {"factor"},
+            "q=b&status=locked": {"banned"},
+            "status=unconfirmed": {"unconfirmed"},
+            "status=anonymous": {"Anonymous"},
+            "status=administrator": {"carol"},
+            "provider=google": {"google"},
+            "provider=unknown": set(),
+            "factor=yes": {"factor"},
+            "factor=no": {"banned", "was-banned", "unconfirmed", "Anonymous", "google", "carol"},
+            "signed_in=day": {"carol"},
+            "signed_in=week": {"carol", "was-banned"},
+            "signed_in=not_month": {"banned", "unconfirmed", "Anonymous", "google", "factor"},
+            "signed_in=not_year": {"banned", "unconfirmed", "google"},
+            "signed_in=never": {"banned", "unconfirmed"},
+            "signed_in=never&status=banned": {"banned"},
+            "provider=google&factor=yes": set(),
+            "provider=google&signed_in=not_year": {"google"},
+            "factor=yes&signed_in=not_month": {"factor"},
+            "factor=yes&signed_in=week": set(),
+            "factor=no&signed_in=day": {"carol"},
+            "q=b&status=banned": {"banned"},
+            "q=was&status=banned": set(),
+            "q=example.com&signed_in=never&status=&provider=&sort=newest": {"banned", "unconfirmed"},
+        }.items():
+            names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
+            assert (query, names_found) == (query, names)
+        badges = re.findall(r'"badge \w*">([^<]+)</span>', find().text)
+        assert {*badges} == {
+            *("Banned", "Locked", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
+        }
+
+    def test_filters_that_are_not_set_say_of_what(self, find):
+        said = words(find())
+        for text in ("Status: any", "Two-step: any", "Last sign-in: any"):
+            assert text in said
+        assert "Status must be one of locked, banned" in words(find("?status=x"))
+
+    def test_acts_on_many_users_are_offered_where_one_can_be_chosen(self, find):
+        assert "Chosen users:" in words(find())
+        assert "Chosen users:" not in words(find("?status=administrator"))
+
+    def test_phone_has_the_filters_folded_and_says_how_many_are_set(self, find):
+        assert '<details class="fold"><summary>Filters</summary></details>' in find("?q=a&sort=newest").text
+        folded = '<details class="fold"><summary>Filters (2 on)</summary></details>'
+        assert folded in find("?q=a&status=locked&factor=yes&provider=").text
+
+    def test_last_sign_in_first_lists_users_without_one_last(self, find, database):
+        names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
+        assert names[:5] == ["carol", "was-banned", "Anonymous", "factor", "google"]
+        assert set(names[5:]) == {"banned", "unconfirmed"}
+        database.run("UPDATE users SET last_sign_in_at = now() WHERE email = 'banned@example.com'")
+        assert listed(find("?sort=last_sign_in"))[0] == "banned@example.com"
+
+    def test_unknown_values_of_filters_are_400(self, find):
+        id = "11111111-1111-1111-1111-111111111111"
+        for query, status in {
+            **dict.fromkeys(("status=x", "factor=x", "signed_in=x", "sort=x", "by=x", "q=a&q=b"), 400),
+            **dict.fromkeys(("after=x", "before=2026~x"), 400),
+            # Times in forms that Postgres does not read, and in odd ones that it does.
+            f"after=2024-01-01T00:00:00~{id}": 400,
+            f"after=0001-01-01T00:00:00%2B23:59~{id}": 400,
+            f"after=2024-01-01T00:00:00%2B23:59~{id}": 200,
+            f"after=2024-W01-1T00:00:00%2B00:00~{id}": 200,
+        }.items():
+            assert (query, find(f"?{query}").status) == (query, status)
+
+
+class TestPages:
+    @pytest.fixture
+    def many(self, database, database_url, carol, monkeypatch):
+        """Seven users in pages of three, with equal times; Carol is the newest."""
+        monkeypatch.setattr(users, "PAGE_SIZE", 3)
+        insert(
+            database,
+            6,
+            created_at="now() - (1 + number / 3) * interval '1 day'",
+            last_sign_in_at="CASE WHEN number > 2 THEN now() - (1 + number / 3) * interval '1 day' END",
+        )
+        analyze(database_url)
+
+    @pytest.mark.parametrize("query", ["?sort=newest", "?sort=last_sign_in", "?q=example.com", "?q=@e"])
+    def test_pages_lead_on_and_back_to_the_first(self, find, operator, many, query):
+        assert counted(find()) == "7 users"
+        assert counted(find("?status=administrator")) == "1 user"
+        find(query)
+        pages = [listed(page) for page in operator.pages()]
+        assert [len(page) for page in pages] == [3, 3, 1]
+        assert len(set(chain(*pages))) == 7
+        back = [pages.pop()]
+        while previous := operator.link("Previous"):
+            back.append(listed(operator.visit(previous)))
+        assert back[1:] == pages[::-1]
+        assert operator.link("First") is None
+
+    def test_search_is_in_the_order_of_the_address(self, find, many, database):
+        database.run("UPDATE users SET created_at = now() WHERE email = '4@example.com'")
+        insert(database, 3, email="'x@' || (4 - number) || '.example.com'")
+        assert listed(find("?q=x@")) == ["x@1.example.com", "x@2.example.com", "x@3.example.com"]
+
+    def test_place_of_a_deleted_user_leads_on_and_an_emptied_page_back(self, find, operator, many, database):
+        first = listed(find())
+        database.run("DELETE FROM users WHERE email = %(email)s", email=first[-1])
+        assert len(listed(operator.visit(operator.link("Next")))) == 3
+        database.run("DELETE FROM users WHERE role <> 'admin'")
+        assert listed(operator.visit(operator.page.url)) == []
+        assert listed(operator.visit(operator.link("First"))) == ["carol@example.com"]
+
+
+@pytest.fixture(scope="class")
+def many_users(all_rows, database_url):
+    """8,000 users: some are banned, not confirmed or anonymous, have a factor or the provider google."""
+    # Not emptied: where the rows are written, which pages are sampled, depends on the space of earlier rows.
+    all_rows.truncate()
+    # Without triggers, which would write each user's object.
+    all_rows.run(
+        "SET session_replication_role = replica;"
+        "INSERT INTO users (id, email, email_confirmed_at, phone, made_by, created_at, last_sign_in_at, banned_until)"
+        " SELECT md5(number::text)::uuid, 'user' || number || '@' || mod(number, 200) || '.example',"
+        "        CASE WHEN mod(number, 500) <> 1 THEN now() END, '+49170' || number,"
+        "        CASE WHEN mod(number, 500) = 2 THEN 'anonymous' ELSE 'signup' END,"
+        "        now() - number * interval '1 minute', now() - mod(number * 7919, 8000) * interval '2 hours',"
+        "        CASE WHEN mod(number, 500) = 0 THEN now() + interval '1 day' END"
+        "   FROM generate_series(1, 8000) AS number;"
+        "INSERT INTO user_objects SELECT id, '{}', last_sign_in_at FROM users;"
+        "INSERT INTO identities (user_id, provider, subject, identity_data)"
+        " SELECT id, CASE WHEN mod(number, 100) = 0 THEN 'google' ELSE 'email' END, id, '{}'"
+        "   FROM (SELECT id, row_number() OVER () AS number FROM users) AS numbered;"
+        "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
+        " SELECT gen_random_uuid(), user_id, 'totp', now(), '' FROM identities WHERE provider = 'google';"
+        "SET session_replication_role = DEFAULT"
+    )
+    analyze(database_url)
+    yield
+    all_rows.truncate()
+    analyze(database_url)
+
+
+class TestManyRows:
+    @pytest.fixture
+    def plan(self, many_users, database_url):
+        def plan(name, **parameters):
+            constants = {"page_size": 26, "seconds": 1.0, "in_order": False} | parameters
+            found = plan_of(database_url, name, "bound_search", **constants)
+            assert found.read_whole == set(), (name, parameters)
+            return found
+
+        return plan
+
+    def test_orders_are_read_from_their_indexes(self, plan):
+        between = (datetime.now(UTC) - timedelta(days=3)).isoformat()
+        middle = "77777777-0000-0000-0000-000000000000"
+        for sort, index, place in (
+            ("newest", "users_created_at", between),
+            ("last_sign_in", "user_objects_last_sign_in_at", between),
+            ("email", "users_email_key", "user7"),
+            ("phone", "users_phone_key", "+491707"),
+            ("id", "users_pkey", middle),
+        ):
+            filters = {sort: place} if sort in ("email", "phone") else {}
+            for descending in (False, True):
+                for start in ({"place": place, "id": middle}, {}):
+                    found = plan("search_users", filters=filters, sort=sort, descending=descending, **start)
+                    assert index in found.indexes, (sort, descending, found)
+                    assert not found.sorts, (sort, descending)
+
+    def test_rare_filters_are_read_from_their_indexes(self, plan):
+        for filters, index, statement in (
+            ({"status": "banned"}, "users_banned", "few_users"),
+            ({"status": "unconfirmed"}, "users_unconfirmed", "few_users"),
+            ({"status": "anonymous"}, "users_anonymous", "few_users"),
+            ({"status": "administrator"}, "users_role", "few_users"),
+            ({"domain": "77.example"}, "users_email_domain", "few_users"),
+            ({"words": "user77 77.ex"}, "users_names", "few_users"),
+            ({"words": "user77", "common": "example"}, "users_names", "few_users"),
+            ({"provider": "google"}, "users_pkey", "few_users_of_provider"),
+            ({"status": "locked", "locks": {}}, "users_email_key", "few_locked_users"),
+            ({"has_factor": True}, "factors_user_id", "few_users_with_factor"),
+            ({"within": "1 day"}, "user_objects_last_sign_in_at", "few_users_by_sign_in"),
+        ):
+            assert index in plan(statement, filters=filters, few=500).indexes, filters
+        many = {"filters": {"words": "user"}, "in_order": True, "sort": "newest", "descending": True}
+        assert not plan("search_users", **many).sorts
+        found = plan("search_users", **many | {"filters": {"within": "7 days"}, "sort": "last_sign_in"})
+        assert "user_objects_last_sign_in_at" in found.indexes
+        assert not found.sorts
+        among = ["77777777-0000-0000-0000-000000000000"] * 10
+        found = plan("search_users", filters={}, among=among, sort="last_sign_in", descending=True)
+        assert "users_pkey" in found.indexes
+
+    @pytest.fixture
+    def operator(self, many_users, default_app, service_role):
+        """The browser of Carol, who is not deleted: the other tests do not count her."""
+        carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
+        yield Visitor(default_app).signed_in_as(carol)
+        default_app.test_client().delete(f"/admin/users/{carol.id}", headers=service_role)
+
+    def test_counts_end_at_500_but_for_that_of_all(self, operator):
+        for query, count in {
+            "": "About 8,000 users",
+            "status=banned": "16 users",
+            "provider=google": "80 users",
+            "provider=email": "More than 500 users",
+            "q=user": "More than 500 users with",
+            # With Carol.
+            "signed_in=week": "85 users",
+        }.items():
+            assert (query, counted(operator.visit(f"/console/users?{query}"))) == (query, count)
+
+    def test_common_words_are_looked_for_in_the_order_of_the_list(self, operator, database_url):
+        """In a table of a million users, which Postgres takes it for."""
+        queries = (
+            "q=user77+77.exam",
+            "q=exam+user77",
+            "q=77+USER",
+            "q=exam&status=banned",
+            "q=example",
+            "q=e+_",
+        )
+        before = [listed(operator.visit(f"/console/users?{query}")) for query in queries]
+        with estimated(database_url, "users", 1_000_000):
+            for query, names in zip(queries, before, strict=True):
+                assert listed(operator.visit(f"/console/users?{query}")) == names, query
+        assert counted(operator.page) == "More than 25 users with"
+
+    def test_page_is_shown_without_a_count_if_counting_takes_too_long(self, operator, monkeypatch):
+        monkeypatch.setattr(users, "_COUNTING", 0.001)
+        monkeypatch.setattr(users, "FEW", 10**6)
+        page = operator.visit("/console/users?q=user")
+        assert (counted(page).partition(" with")[0], len(listed(page))) == ("More than 25 users", 25)
+
+
+def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_url, monkeypatch):
+    monkeypatch.setattr(users, "_COUNTING", 0.1)
+    monkeypatch.setattr(users, "_LISTING", 0.3)
+    blocker = psycopg2.connect(database_url)
+    with blocker.cursor() as cursor:
+        cursor.execute("LOCK TABLE identities IN ACCESS EXCLUSIVE MODE")
+        page = find("?provider=google")
+    blocker.close()
+    assert page.status == 422
+    assert "Type more of the name" in page.text

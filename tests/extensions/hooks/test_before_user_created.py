@@ -1,0 +1,376 @@
+"""The hook before-user-created: asked about each new user, and never a way to learn who has an account."""
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from auth.extensions.hooks import turns
+from tests.support.answers import A_UUID, assert_error
+from tests.support.checked_rows import statements_run
+from tests.support.commands import run_command
+from tests.support.evening import ROOT
+from tests.support.links import OTHER_PHONE, PHONE, Outbox
+from tests.support.pages import Visitor
+from tests.support.processes import free_port
+from tests.support.users import PASSWORD, sign_in, sign_up_anonymously
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
+NEW = "dave@example.com"
+REFUSED = {"error": {"http_code": 418, "message": "Members of the club only"}}
+# Each way to create a user: the provider, and a function of an application and its client.
+WAYS: dict[str, tuple[str | None, Callable[[Any, dict[str, str]], Any]]] = {
+    "password": (
+        "email",
+        lambda client, _: client.post("/signup", json={"email": NEW, "password": PASSWORD}),
+    ),
+    "password of a phone": (
+        "phone",
+        lambda client, _: client.post("/signup", json={"phone": PHONE, "password": PASSWORD}),
+    ),
+    "anonymous": (None, lambda client, _: client.post("/signup", json={"data": {}})),
+    "emailed code": ("email", lambda client, _: client.post("/otp", json={"email": NEW})),
+    "SMS code": ("phone", lambda client, _: client.post("/otp", json={"phone": PHONE})),
+    "link": ("email", lambda client, _: client.post("/magiclink", json={"email": NEW})),
+    "invitation": (
+        "email",
+        lambda client, service_role: client.post("/invite", json={"email": NEW}, headers=service_role),
+    ),
+    "generated link": (
+        "email",
+        lambda client, service_role: client.post(
+            "/admin/generate_link",
+            json={"type": "signup", "email": NEW, "password": PASSWORD},
+            headers=service_role,
+        ),
+    ),
+}
+# These never say whether they created a user.
+SILENT = ("emailed code", "SMS code", "link")
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def settings(url, **others):
+    hook = {"AUTH_HOOK_BEFORE_USER_CREATED": url, "AUTH_HOOK_BEFORE_USER_CREATED_SECRETS": SECRET}
+    return hook | {"AUTH_ANONYMOUS_ENABLED": "true"} | others
+
+
+@pytest.fixture
+def target(target):
+    target.answer = lambda _asked: {}
+    return target
+
+
+@pytest.fixture
+def make_hooked(make_app, target):
+    return lambda **others: make_app(**settings(target.url, **others))
+
+
+@pytest.fixture
+def client(make_hooked):
+    return make_hooked().test_client()
+
+
+def asked(target):
+    return [json.loads(posted.body) for posted in target.requests]
+
+
+@each_way
+def test_hook_is_asked_about_each_new_user(client, target, service_role, database, way):
+    provider, create = WAYS[way]
+    assert create(client, service_role).status_code in (200, 201)
+    (question,) = asked(target)
+    assert question["metadata"] | {"time": ""} == {
+        "uuid": A_UUID,
+        "time": "",
+        "name": "before-user-created",
+        "ip_address": "127.0.0.1",
+    }
+    user = question["user"]
+    created = database.one(
+        "SELECT id::text, coalesce(email, '') AS email, coalesce(phone, '') AS phone FROM users"
+    )
+    assert (user["id"], user["email"], f"+{user['phone']}".rstrip("+")) == created
+    metadata = {"provider": provider, "providers": [provider]} if provider else {}
+    assert (user["app_metadata"], user["is_anonymous"]) == (metadata, provider is None)
+    assert (user["aud"], user["role"], user["identities"]) == ("authenticated", "authenticated", [])
+
+
+@each_way
+def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role, database, way, parts):
+    target.answer = lambda _asked: REFUSED
+    response = WAYS[way][1](client, service_role)
+    assert database.count("users") == database.count("sessions") == database.count("one_time_tokens") == 0
+    assert [sent for sent in Outbox(parts, database).sent() if sent.kind != "none"] == []
+    said = "before-user-created"
+    if way in SILENT:
+        assert response.status_code == 200
+    else:
+        assert response.json | {"code": 0} == {
+            "code": 0,
+            "msg": "Members of the club only",
+            "error_code": "hook_refused",
+        }
+        assert response.status_code == response.json["code"] == 418
+    if way not in ("invitation", "generated link"):
+        lines = run_command(client.application, "explain", response.headers["X-Request-Id"]).output
+        assert said in lines
+        assert "“418 Members of the club only”" in lines
+
+
+def test_answer_that_refuses_and_agrees_creates_nobody(client, target, database):
+    target.answer, target.headers = None, {"Content-Type": "application/json"}
+    target.body = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
+    response = client.post("/signup", json={"email": NEW, "password": PASSWORD})
+    assert_error(response, 503, "hook_failed")
+    assert (database.count("users"), database.count("outbox"), len(target.requests)) == (0, 0, 1)
+
+
+@each_way
+def test_hook_that_is_down_creates_nobody(make_app, service_role, database, way):
+    client = make_app(**settings(f"http://127.0.0.1:{free_port()}")).test_client()
+    response = WAYS[way][1](client, service_role)
+    assert database.count("users") == database.count("sessions") == 0
+    if way in SILENT:
+        assert response.status_code == 200
+    else:
+        assert_error(response, 503, "hook_failed")
+        assert "127.0.0.1" not in response.text
+
+
+class TestWhoIsNotAskedAbout:
+    def test_administrators_create_users_without_the_hook(self, client, target, service_role, database):
+        body = {"email": NEW, "password": PASSWORD, "email_confirm": True}
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        assert target.requests == []
+
+    @pytest.mark.parametrize("is_down", [False, True])
+    def test_users_sign_in_without_the_hook(self, make_hooked, alice, target, outbox, is_down):
+        client = make_hooked().test_client()
+        target.behaviour, target.answer = ("close", None) if is_down else ("", lambda _asked: REFUSED)
+        assert sign_in(client, alice.email).status_code == 200
+        assert target.requests == []
+        # The address may be free, so the hook is asked, but a user's code does not depend on it.
+        assert client.post("/otp", json={"email": alice.email}).status_code == 200
+        assert outbox.last().to == alice.email
+        assert len(target.requests) == (2 if is_down else 1)
+
+    def test_invitation_is_repeated_and_a_link_generated_without_the_hook(self, client, target, service_role):
+        for _ in range(2):
+            client.post("/invite", json={"email": NEW}, headers=service_role)
+        body = {"type": "signup", "email": NEW, "password": PASSWORD}
+        assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
+        assert len(target.requests) == 1
+
+    def test_invited_user_who_is_deleted_meanwhile_is_not_created_without_the_hook(
+        self, client, service_role, database
+    ):
+        id = client.post("/invite", json={"email": NEW}, headers=service_role).json["user"]["id"]
+        with database.locked("users", id, "DELETE FROM users WHERE id = %s") as lock:
+            again = lock.start(lambda: client.post("/invite", json={"email": NEW}, headers=service_role))
+        assert_error(again.result(), 503, "service_unavailable")
+        assert database.count("users") == 0
+
+    def test_nobody_is_asked_about_while_sign_ups_are_disabled(self, make_hooked, target):
+        client = make_hooked(AUTH_DISABLE_SIGNUP="true").test_client()
+        for way in ("password", "anonymous"):
+            assert_error(WAYS[way][1](client, {}), 403, "signup_disabled")
+        client.post("/otp", json={"email": NEW})
+        assert target.requests == []
+
+
+class TestAddressesOfUsersWhoExist:
+    """A refused address must not become that of an anonymous or another user either."""
+
+    @pytest.fixture(params=["anonymous", "permanent"])
+    def session(self, request, make_app, alice):
+        without_hook = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
+        return sign_up_anonymously(without_hook) if request.param == "anonymous" else alice.sign_in()
+
+    @pytest.mark.parametrize("address", [{"email": NEW}, {"phone": PHONE}], ids=str)
+    def test_hook_is_asked_about_another_address_and_may_refuse_it(
+        self, client, target, session, outbox, database, address
+    ):
+        session = session.on(client)
+        asking = session.put("/user", json=address)
+        assert (asking.status_code, len(outbox.sent())) == (200, 1)
+        (question,) = asked(target)
+        (kind,) = address
+        assert question["user"]["id"] == session.user["id"]
+        assert question["user"][kind] == address[kind].removeprefix("+")
+        assert question["user"]["app_metadata"] == {"provider": kind, "providers": [kind]}
+        target.answer = lambda _asked: REFUSED
+        before = database.everything("users", "one_time_tokens", "outbox")
+        other = {"email": "erin@example.com"} if kind == "email" else {"phone": OTHER_PHONE}
+        assert_error(session.put("/user", json=other), 418, "hook_refused")
+        assert database.everything("users", "one_time_tokens", "outbox") == before
+
+    def test_other_changes_do_not_ask(self, client, target, alice):
+        session = alice.sign_in(client=client)
+        body = {"email": alice.email, "data": {"name": "Alice"}, "password": "Another-Horse-1"}
+        assert session.put("/user", json=body).status_code == 200
+        assert target.requests == []
+
+    def test_taken_address_is_asked_about_before_it_is_refused(self, client, target, alice, service_role):
+        client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
+        session = alice.sign_in(client=client)
+        assert_error(session.put("/user", json={"email": NEW}), 409, "email_exists")
+        target.answer = lambda _asked: REFUSED
+        for email in (NEW, "free@example.com"):
+            assert_error(session.put("/user", json={"email": email}), 418, "hook_refused")
+        assert len(target.requests) == 3
+
+    def test_hook_is_asked_about_a_linked_identity_and_may_refuse_it(
+        self, make_service, target, google, session, database
+    ):
+        google.person = {"sub": "dave", "email": NEW, "email_verified": True}
+        service = make_service(**settings(target.url))
+        session = session.on(service.client)
+        target.answer = lambda _asked: REFUSED
+        body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
+        assert_error(session.post("/token?grant_type=id_token", json=body), 418, "hook_refused")
+        assert database.count("identities", "provider = 'google'") == 0
+        target.answer = lambda _asked: {}
+        assert session.post("/token?grant_type=id_token", json=body).status_code == 200
+        (*_, question) = asked(target)
+        user = question["user"]
+        assert (user["id"], user["email"]) == (session.user["id"], NEW)
+        assert user["app_metadata"]["provider"] == "google"
+
+
+def test_only_one_function_asks_whose_an_address_may_become():
+    asking = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "auth").rglob("*.py")
+        if re.search(
+            r"in latchkey\.lists\.new_user|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
+        )
+    }
+    # Delivery also guards messages that were written before the setting.
+    assert asking == {"auth/flows/admission.py", "auth/delivery/attempts.py"}
+
+
+class TestProviders:
+    @pytest.fixture
+    def hooked(self, make_service, target, google):
+        google.person = {"sub": "dave", "name": "Dave", "email": NEW, "email_verified": True}
+        return make_service(**settings(target.url))
+
+    def hand_in(self, service, id_token):
+        body = {"provider": "google", "id_token": id_token}
+        return service.client.post("/token?grant_type=id_token", json=body)
+
+    def test_only_the_first_sign_in_asks(self, hooked, target, google):
+        first = self.hand_in(hooked, google.id_token()).json["user"]
+        assert [question["user"] for question in asked(target)] == [
+            asked(target)[0]["user"]
+            | {"id": first["id"], "email": NEW, "user_metadata": {"name": "Dave"}}
+            | {"app_metadata": {"provider": "google", "providers": ["google"]}, "is_anonymous": False}
+        ]
+        assert hooked.signed_in("google").get("/user").json["id"] == first["id"]
+        assert len(target.requests) == 1
+
+    def test_refused_user_may_try_again_with_the_same_id_token(self, hooked, target, google, database):
+        id_token, target.answer = google.id_token(), lambda _asked: REFUSED
+        assert_error(self.hand_in(hooked, id_token), 418, "hook_refused")
+        assert database.count("users") == 0
+        target.answer = lambda _asked: {}
+        assert self.hand_in(hooked, id_token).status_code == 200
+
+    def test_application_gets_the_refusal_of_a_browser(self, hooked, target, database):
+        target.answer = lambda _asked: REFUSED
+        page = hooked.sign_in("google")
+        assert "error=access_denied" in page.url
+        assert "error_code=hook_refused" in page.url
+        assert "Members+of+the+club+only" in page.url.replace("%20", "+")
+        target.answer, target.body = None, b"Oops"
+        assert "error=temporarily_unavailable&error_code=hook_failed" in hooked.sign_in("google").url
+        assert database.count("users") == 0
+
+
+class TestHooksThatCallTheService:
+    def test_hook_may_use_the_admin_api(self, make_hooked, target, service_role, database):
+        app = make_hooked()
+
+        def answer(_asked):
+            body = {"email": "twin@example.com", "email_confirm": True}
+            assert app.test_client().post("/admin/users", json=body, headers=service_role).status_code == 200
+            return {"user": {"role": "service_role", "app_metadata": {"plan": "pro"}}}
+
+        target.answer = answer
+        assert WAYS["password"][1](app.test_client(), {}).status_code == 201
+        rows = database.all("SELECT email, role, app_metadata FROM users ORDER BY email")
+        # It is only asked: what else it answers changes nothing.
+        assert rows == [(NEW, "authenticated", {}), ("twin@example.com", "authenticated", {})]
+
+    def test_hook_that_creates_the_user_itself_makes_the_address_taken(
+        self, make_hooked, target, service_role, database
+    ):
+        app = make_hooked(AUTH_AUTOCONFIRM="true")
+
+        def answer(_asked):
+            body = {"email": NEW, "email_confirm": True}
+            app.test_client().post("/admin/users", json=body, headers=service_role)
+            return {}
+
+        target.answer = answer
+        assert_error(WAYS["password"][1](app.test_client(), {}), 409, "user_already_exists")
+        assert database.count("users") == 1
+
+    def test_hook_that_calls_itself_is_refused(
+        self, make_hooked, target, service_role, database, monkeypatch
+    ):
+        # A tenth of a second is left to the hook otherwise, which a busy machine takes.
+        monkeypatch.setattr(turns, "_PATIENCE", 0.2)
+        app, answers = make_hooked(), []
+
+        def answer(_asked):
+            body = {"email": f"user{len(target.requests)}@example.com"}
+            answers.append(app.test_client().post("/invite", json=body, headers=service_role).status_code)
+            return {}
+
+        target.answer = answer
+        assert WAYS["password"][1](app.test_client(), {}).status_code == 201
+        # It waited for the turn of its network.
+        assert (answers, len(target.requests)) == ([503], 1)
+        assert database.count("users") == 1
+
+
+def test_sign_up_page_shows_the_message_of_the_hook(make_hooked, target, database):
+    visitor = Visitor(make_hooked())
+    target.answer = lambda _asked: {"error": {"http_code": 401, "message": "<b>Members</b>\nonly"}}
+    visitor.visit("/sign-up")
+    page = visitor.submit(email=NEW, password=PASSWORD)
+    assert page.status == 403
+    assert "&lt;b&gt;Members&lt;/b&gt; only" in page.text
+    target.answer, target.status = None, 500
+    assert "Something went wrong. Please try again." in visitor.submit(email=NEW, password=PASSWORD).text
+    assert database.count("users") == 0
+
+
+@pytest.mark.parametrize("answer", [{}, REFUSED, {"error": "?"}], ids=["agrees", "refuses", "lies"])
+def test_taken_address_is_asked_about_like_a_free_one(
+    make_hooked, target, alice, service_role, database, answer
+):
+    target.answer = lambda _asked: answer
+    app = make_hooked()
+    client = app.test_client()
+    for path, body in (("/signup", {"password": PASSWORD}), ("/otp", {}), ("/magiclink", {})):
+        seen = []
+        for email in (alice.email, NEW):
+            before = (statements_run(), database.count("outbox"), len(target.requests))
+            response = client.post(path, json=body | {"email": email})
+            after = (statements_run(), database.count("outbox"), len(target.requests))
+            shown = re.sub(r"[0-9a-f-]{36}|[\d-]+T[\d:.]+Z|\w+@example.com", "", response.text)
+            seen.append(
+                (response.status_code, shown, [now - then for now, then in zip(after, before, strict=True)])
+            )
+            assert after[2] == before[2] + 1
+        assert seen[0] == seen[1], path
+    ids = {question["user"]["id"] for question in asked(target)}
+    assert len(ids) == 6
+    assert alice.id not in ids

@@ -1,0 +1,149 @@
+"""Whose turn it is to ask a hook: one user's requests keep nobody else waiting, and hold no connection."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import jwt
+import pytest
+
+from auth.extensions.hooks import turns
+from auth.web.context import EXTENSION
+from tests.support import api_keys
+from tests.support.answers import assert_error
+from tests.support.checked_rows import statements_run
+from tests.support.http_target import HttpTarget
+from tests.support.users import refresh, session_of
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+class SlowHook(HttpTarget):
+    """Takes 150 ms, and knows how many calls there were at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.running = self.most = 0
+        self.answer = self.take_time
+
+    def take_time(self, event):
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.15)
+        with self.lock:
+            self.running -= 1
+        return {"claims": event["claims"]}
+
+
+@pytest.fixture
+def hook():
+    with SlowHook() as hook:
+        yield hook
+
+
+@pytest.fixture
+def settings(hook):
+    name = "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"
+    return {name: hook.url, f"{name}_SECRETS": SECRET, "AUTH_API_KEYS": "true"}
+
+
+def test_flood_of_one_key_keeps_no_other_user_waiting(make_app, settings, hook, alice, bob):
+    app = make_app(**settings)
+    _id, key = api_keys.make_key(alice.sign_in(client=app.test_client()))
+    hook.most = 0
+    with ThreadPoolExecutor(150) as threads:
+        flood = [threads.submit(lambda: api_keys.use(app.test_client(), key).status_code) for _ in range(150)]
+        others = [bob.try_to_sign_in(client=app.test_client()).status_code for _ in range(4)]
+    statuses = {each.result() for each in flood}
+    assert others == [200] * 4
+    assert statuses <= {200, 503}
+    assert 200 in statuses
+    # One call of each user at a time.
+    assert hook.most <= 2
+
+
+def test_hook_that_needs_most_of_its_two_seconds_delays_tokens_and_fails_none(
+    make_app, settings, hook, alice, bob
+):
+    app = make_app(**settings)
+    session = alice.sign_in(client=app.test_client())
+
+    def answer(event):
+        time.sleep(1.6)
+        return {"claims": event["claims"] | {"plan": "pro"}}
+
+    hook.answer = answer
+    asked = len(hook.requests)
+    with ThreadPoolExecutor(2) as threads:
+        refreshed = threads.submit(refresh, app.test_client(), session.refresh_token)
+        signed_in = threads.submit(bob.try_to_sign_in, client=app.test_client())
+    for response in (refreshed.result(), signed_in.result()):
+        token = session_of(app.test_client(), response).access_token
+        assert jwt.decode(token, options={"verify_signature": False})["plan"] == "pro"
+    assert len(hook.requests) == asked + 2
+
+
+def test_key_is_exchanged_as_often_as_a_session_is_refreshed(make_app, settings, alice, hook):
+    hook.answer = lambda event: {"claims": event["claims"]}
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "3 per 5 minutes"}
+    client = make_app(**settings, **limits).test_client()
+    session = alice.sign_in(client=client)
+    (_id, key), (_other, second) = api_keys.make_key(session), api_keys.make_key(session, "Other")
+    answers = [api_keys.use(client, key) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert answers[0].headers["X-RateLimit-Remaining"] == "2"
+    assert 0 < int(answers[-1].headers["Retry-After"]) <= 300
+    assert api_keys.use(client, second).status_code == 200
+    # The hook is not asked beyond it.
+    assert len(hook.requests) == 1 + 3 + 1
+
+
+def test_refreshes_that_the_hook_prevents_count(make_app, settings, alice, hook):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "2 per 5 minutes"}
+    client = make_app(**settings, **limits).test_client()
+    session = alice.sign_in(client=client)
+    hook.answer = lambda _event: {"error": {"http_code": 403, "message": "Not now"}}
+    asked = len(hook.requests)
+    assert [session.refresh().status_code for _ in range(4)] == [403, 403, 429, 429]
+    assert len(hook.requests) == asked + 2
+
+
+def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice, hook):
+    app = make_app(**settings)
+    lent = []
+
+    def answer(event):
+        lent.append(app.extensions[EXTENSION].db.pool.lent)
+        return {"claims": event["claims"]}
+
+    hook.answer = answer
+    session = alice.sign_in(client=app.test_client())
+    _id, key = api_keys.make_key(session)
+    session.refreshed()
+    api_keys.token_of(app.test_client(), key)
+    assert lent == [0] * 3
+
+
+def test_refresh_is_two_statements_with_a_hook(make_app, settings, alice, hook):
+    app = make_app(**settings)
+    session = alice.sign_in(client=app.test_client())
+    before = statements_run()
+    assert refresh(app.test_client(), session.refresh_token).status_code == 200
+    assert statements_run() - before == 2
+
+
+def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, settings, alice, bob, hook):
+    app = make_app(**settings)
+    session = alice.sign_in(client=app.test_client())
+    asked = len(hook.requests)
+    with turns._turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
+        refused = session.refresh()
+        assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
+    assert_error(refused, 503, "service_unavailable")
+    assert refused.headers["Retry-After"] == "2"
+    assert len(hook.requests) == asked + 1
+    assert session.refreshed().get("/user").status_code == 200
+    # Nothing is kept of those who had their turn.
+    assert dict(turns._semaphores) == {}

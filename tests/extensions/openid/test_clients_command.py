@@ -1,0 +1,250 @@
+"""`latchkey clients`: the applications that sign users in here."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auth.extensions.openid.clients import DEVICE_CODE
+from auth.extensions.openid.command.applications import APPLICATIONS
+from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
+from tests.support.cases import cases
+from tests.support.commands import SYSTEM_USER, run_command
+from tests.system.interop.test_foreign_applications import TESTED
+
+GRAFANA = "https://grafana.example.com/login/generic_oauth"
+ENDPOINTS = {
+    "issuer": "http://localhost:8000",
+    "discovery_url": "http://localhost:8000/.well-known/openid-configuration",
+    "authorization_endpoint": "http://localhost:8000/oauth/authorize",
+    "token_endpoint": "http://localhost:8000/oauth/token",
+    "userinfo_endpoint": "http://localhost:8000/oauth/userinfo",
+    "end_session_endpoint": "http://localhost:8000/oauth/logout",
+    "device_authorization_endpoint": "http://localhost:8000/oauth/device_authorization",
+    "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
+}
+OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
+    (["--role", "admin", "--role", "sales"], {"allowed_roles": ["admin", "sales"]}),
+    (["--no-pkce"], {"require_pkce": False}),
+    (["--skip-consent"], {"skip_consent": True}),
+    (
+        ["--logout-uri", "https://grafana.example.com/"],
+        {"post_logout_redirect_uris": ["https://grafana.example.com/"]},
+    ),
+    (["--resource", "urn:api"], {"resources": ["urn:api"]}),
+    (["--grant", "client_credentials"], {"grant_types": ["client_credentials"]}),
+    (["--scope", "read", "--scope", "write"], {"scopes": ["read", "write"]}),
+    (["--introspects-sessions"], {"introspects_sessions": True}),
+    (
+        ["--method", "client_secret_post"],
+        {"token_endpoint_auth_method": "client_secret_post", "accepts_either_method": False},
+    ),
+    (["--alg", "ES256"], {"id_token_signed_response_alg": "ES256"}),
+    (["--lifetime", "60"], {"token_lifetime": 60}),
+    (["--lifetime", "0"], {"token_lifetime": None}),
+    (["--website", "https://grafana.example.com/"], {"client_uri": "https://grafana.example.com/"}),
+    (
+        ["--logo", "https://grafana.example.com/logo.svg"],
+        {"logo_uri": "https://grafana.example.com/logo.svg"},
+    ),
+]
+
+
+def documented() -> dict[str, list[str]]:
+    """Return the rows of the table in docs/openid.md, by the name of `--for`."""
+    document = (Path(__file__).parents[3] / "docs" / "openid.md").read_text()
+    table = document.partition("## Applications\n")[2].partition("\n- ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line
+    ]
+    return {row[0].strip("`"): row for row in rows[2:]}
+
+
+@pytest.fixture
+def run(app):
+    def run(*arguments: str) -> str:
+        result = run_command(app, "clients", *arguments)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+@pytest.fixture
+def made(run) -> dict[str, Any]:
+    return json.loads(run("create", "grafana", GRAFANA, "--json"))
+
+
+def grafana(**changes):
+    return oauth_client(client_name="grafana", redirect_uris=[GRAFANA], **changes)
+
+
+class TestCreating:
+    @pytest.mark.usefixtures("no_openid_keys")
+    def test_id_secret_and_endpoints_are_printed(self, make_app, database):
+        # Another application may remember the keys.
+        command = ("clients", "create", "grafana", GRAFANA, "--role", "admin")
+        lines = run_command(make_app(fresh=True), *command).output.splitlines()
+        printed = dict(line.split(maxsplit=1) for line in lines)
+        assert printed == {"client_id": A_UUID, "client_secret": A_CLIENT_SECRET, **ENDPOINTS}
+        row = database.one("SELECT action, actor, user_id, details FROM audit_log")
+        about = {"client_id": printed["client_id"], "client": "grafana", "system_user": SYSTEM_USER}
+        assert tuple(row) == ("client_created", "command", None, about)
+        assert database.count("openid_keys") == 1
+
+    def test_json_is_the_client_with_the_endpoints(self, made):
+        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS
+
+    def test_client_of_a_device_has_its_grant_and_that_of_a_browser_only_with_redirects(self, run):
+        made = [
+            json.loads(run("create", "tv", *uris, "--public", "--device", "--json"))["grant_types"]
+            for uris in ([], ["com.example.tv:/callback"])
+        ]
+        assert made == [["refresh_token", DEVICE_CODE], ["authorization_code", "refresh_token", DEVICE_CODE]]
+
+    def test_public_client_has_no_secret(self, run):
+        public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
+        assert ("client_secret" in public, public["client_type"]) == (False, "public")
+
+    def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_told_otherwise(self, run, database):
+        lifetimes = []
+        for options in ([], ["--lifetime", "300"]):
+            run(
+                "create",
+                "wiki",
+                "https://wiki.example.com/oauth2/callback",
+                "--for",
+                "oauth2-proxy",
+                *options,
+            )
+            lifetimes.append(database.value("DELETE FROM oauth_clients RETURNING token_lifetime"))
+        assert lifetimes == [120, 300]
+
+    def test_settings_of_grafana_are_lines_for_its_environment(self, run):
+        lines = run("create", "grafana", GRAFANA, "--for", "grafana").splitlines()
+        settings = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        assert settings == {
+            "GF_AUTH_GENERIC_OAUTH_ENABLED": "true",
+            "GF_AUTH_GENERIC_OAUTH_NAME": "localhost:8000",
+            "GF_AUTH_GENERIC_OAUTH_CLIENT_ID": A_UUID,
+            "GF_AUTH_GENERIC_OAUTH_CLIENT_SECRET": A_CLIENT_SECRET,
+            "GF_AUTH_GENERIC_OAUTH_SCOPES": "openid,profile,email,roles",
+            "GF_AUTH_GENERIC_OAUTH_AUTH_URL": ENDPOINTS["authorization_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_TOKEN_URL": ENDPOINTS["token_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_API_URL": ENDPOINTS["userinfo_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_USE_PKCE": "true",
+            "GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN": "true",
+        }
+
+    @pytest.mark.parametrize("name", APPLICATIONS)
+    def test_application_gets_the_client_of_the_document_and_settings_with_its_secret(self, run, name):
+        _for, uri, options, _settings, _checked = documented()[name]
+        expected = {
+            "require_pkce": options != "`--no-pkce`",
+            "client_type": "public" if options == "`--public`" else "confidential",
+        }
+        made = json.loads(run("create", name, uri.strip("`"), "--for", name, "--json"))
+        assert {member: made[member] for member in expected} == expected
+        printed = run("create", name, uri.strip("`"), "--for", name)
+        secrets = re.findall(r"(?<![\w-])[\w-]{43}(?![\w-])", printed)
+        assert (len(secrets), "$" in printed) == ("client_secret" in made, False)
+
+    def test_document_names_each_application_and_the_tested_ones(self):
+        tested = {name for name, (*_, checked) in documented().items() if checked.startswith("tested, ")}
+        assert {*documented()} == {*APPLICATIONS}
+        assert tested == {*TESTED, "oauth2-proxy"}
+
+    def test_redirect_uri_that_the_application_does_not_have_is_refused(self, app, database):
+        result = run_command(
+            app, "clients", "create", "g", "https://grafana.example.com/", "--for", "grafana"
+        )
+        assert (result.exit_code, "must end with /login/generic_oauth." in result.output) == (2, True)
+        assert database.count("oauth_clients") == 0
+
+    @cases(("options", "members"), OPTIONS)
+    def test_each_option_sets_its_member(self, run, options, members):
+        made = json.loads(run("create", "grafana", GRAFANA, "--json", *options))
+        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | members
+
+    @cases(
+        ("arguments", "problem"),
+        [
+            (["grafana"], "redirect_uris is required"),
+            (["grafana", "http://grafana.example.com"], "http is only for localhost"),
+            (["grafana", GRAFANA, "--public", "--no-pkce"], "require_pkce: must be true"),
+            (["grafana", "http://localhost/", "--skip-consent"], "skip_consent: must be false"),
+            (["grafana", GRAFANA, "--lifetime", "29"], "token_lifetime: must be"),
+            (["grafana", GRAFANA, "--grant", "implicit"], "'implicit' is not one of"),
+        ],
+    )
+    def test_refused_client_is_wrong_usage(self, app, database, arguments, problem):
+        result = run_command(app, "clients", "create", *arguments)
+        assert (result.exit_code, problem in result.output) == (2, True)
+        assert database.count("oauth_clients") == 0
+
+
+class TestOthers:
+    def test_list_has_all_clients_newest_first(self, run, made):
+        app = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
+        assert run("list") == (
+            f"{app['client_id']}  manual    public        app\n"
+            f"{made['client_id']}  manual    confidential  grafana\n"
+        )
+        listed = [json.loads(line) for line in run("list", "--json").splitlines()]
+        assert [client["client_id"] for client in listed] == [app["client_id"], made["client_id"]]
+
+    def test_list_reads_all_pages(self, run, database):
+        insert = """
+            INSERT INTO oauth_clients (token_endpoint_auth_method, redirect_uris, grant_types)
+            SELECT 'none', '{x:/}', '{authorization_code}' FROM generate_series(1, 201)
+        """
+        assert run("list") == ""
+        database.run(insert)
+        assert len(run("list").splitlines()) == 201
+
+    def test_show_has_all_members_but_the_secret(self, run, made):
+        lines = run("show", made["client_id"]).splitlines()
+        printed = {line.split()[0]: line.split()[1:] for line in lines}
+        assert printed.keys() == grafana().keys()
+        assert (printed["redirect_uris"], printed["require_pkce"], printed["scopes"]) == (
+            [GRAFANA],
+            ["true"],
+            [],
+        )
+        assert json.loads(run("show", made["client_id"], "--json")) == grafana()
+
+    @cases(("options", "members"), OPTIONS)
+    def test_update_changes_only_what_is_named(self, run, options, members):
+        made = json.loads(run("create", "grafana", GRAFANA, "--json"))
+        assert json.loads(run("update", made["client_id"], "--json", *options)) == grafana() | members
+
+    def test_update_renames_replaces_lists_and_clears_them(self, run, made):
+        id = made["client_id"]
+        run("update", id, "--role", "admin", "--no-pkce", "--skip-consent")
+        undone = ["--role", "", "--pkce", "--ask-consent"]
+        new = json.loads(
+            run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *undone, "--json")
+        )
+        assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
+
+    def test_secret_is_replaced(self, run, made):
+        new = run("rotate", made["client_id"]).strip()
+        assert new == A_CLIENT_SECRET
+        assert new != made["client_secret"]
+
+    def test_deleted_client_is_gone(self, run, made, database):
+        text = f"{made['client_id']} is deleted, and its sessions have ended.\n"
+        assert run("delete", made["client_id"]) == text
+        assert database.count("oauth_clients") == 0
+        assert database.count("audit_log", "action = 'client_deleted' AND actor = 'command'") == 1
+
+    @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["rotate"], ["end-old-secret"]])
+    def test_unknown_client_exits_with_3(self, app, arguments):
+        command, *options = arguments
+        result = run_command(app, "clients", command, NO_ID, *options)
+        remedy = "Find its ID by: latchkey clients list"
+        assert (result.exit_code, result.output) == (3, f"Error: OAuth client not found. {remedy}\n")
+        assert run_command(app, "clients", command, "grafana", *options).exit_code == 2

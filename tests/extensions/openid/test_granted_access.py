@@ -1,0 +1,194 @@
+"""What users allow applications is an addition to their account, and goes like one."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, A_UUID
+from tests.support.factors import set_up
+from tests.support.links import BROWSER, SITE, follow, fragment
+from tests.support.openid import (
+    REDIRECT_URI,
+    allow,
+    assert_refused,
+    authorize_path,
+    bearer,
+    claims_of,
+    granted_code,
+    insert_public_client,
+    make_client,
+    tokens_of,
+)
+from tests.support.users import NEW_PASSWORD
+
+GRANTS = "/user/oauth/grants"
+
+
+@pytest.fixture
+def grafana(database):
+    return insert_public_client(database)
+
+
+def state_of(database, session_id):
+    """Return why a session has ended, `live`, or None if it is gone."""
+    return database.value(
+        "SELECT max(coalesce(end_reason, 'live')) FROM sessions WHERE id = %(id)s", id=session_id
+    )
+
+
+def recent(session):
+    return session.get("/user/recent_changes").json["recent_changes"]
+
+
+class TestAsAnAddition:
+    def test_recent_grant_is_listed_and_removed_with_the_rest(self, alice, grafana, database):
+        session, other, opened = alice.sign_in(), alice.sign_in(), allow(database, alice.id, grafana)
+        (change,) = recent(session)
+        assert change == {"id": A_UUID, "type": "grant", "added_at": A_TIMESTAMP, "label": "Grafana"}
+        assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
+        assert (recent(session), state_of(database, opened)) == ([], None)
+        # Whoever may remove a grant may not end the user's own sessions.
+        assert other.get("/user").status_code == 200
+        assert (
+            database.count("audit_log", "action = 'grant_removed' AND details ->> 'client' = 'Grafana'") == 1
+        )
+
+    def test_grant_of_last_week_is_no_recent_change(self, alice, grafana, database):
+        session = alice.sign_in()
+        allow(database, alice.id, grafana, age="8 days")
+        assert recent(session) == []
+
+    def test_administrator_removes_a_recent_grant(self, client, alice, grafana, database, service_role):
+        opened, route = allow(database, alice.id, grafana), f"/admin/users/{alice.id}"
+        (change,) = client.get(f"{route}/recent_changes", headers=service_role).json["recent_changes"]
+        assert client.put(route, json={"remove": [change["id"]]}, headers=service_role).status_code == 200
+        assert (database.count("oauth_grants"), state_of(database, opened)) == (0, None)
+
+    def test_undo_of_another_change_removes_all_grants(self, alice, grafana, database, outbox):
+        database.run("UPDATE users SET created_at = now() - interval '30 days'")
+        gitea = insert_public_client(database, name="Gitea")
+        old, new = allow(database, alice.id, gitea, age="8 days"), allow(database, alice.id, grafana)
+        set_up(alice.open_session())
+        response = follow(alice.client, "undo", outbox.last(alice.email, "factor_added").token)
+        assert fragment(response)["type"] == "undo"
+        assert (state_of(database, new), state_of(database, old)) == (None, None)
+        assert database.count("oauth_grants") == 0
+        removed = database.value("SELECT details -> 'removed' FROM audit_log WHERE action = 'change_undone'")
+        assert "grant Grafana" in removed
+
+
+def agree(session, client_id, scope="openid email"):
+    """Allow an application as its user, by the JSON interface of consent."""
+    begun = session.client.get(authorize_path(client_id, scope=scope, redirect_uri=REDIRECT_URI))
+    request = f"/oauth/authorizations/{begun.location.partition('authorization_id=')[2]}"
+    asked = session.get(request)
+    if "redirect_url" not in asked.json:
+        asked = session.post(f"{request}/consent", json={"action": "approve"})
+    assert asked.status_code == 200, asked.text
+
+
+class TestNotice:
+    def test_first_grant_is_mailed_with_a_link_that_undoes_it(self, client, alice, database, mailbox):
+        grafana = make_client(database, name="Grafana")
+        session = alice.sign_in()
+        agree(session, grafana.id)
+        (notice,) = mailbox.messages_to(alice.email)
+        assert notice.subject == "An application was connected to your account"
+        assert "sign in to “Grafana”. It can see the data you agreed to share." in notice.text
+        agree(session, grafana.id, "openid email profile")
+        assert len(mailbox.messages_to(alice.email)) == 1
+        added = "action = 'grant_added' AND details ->> 'client' = 'Grafana'"
+        assert database.count("audit_log", added) == 2
+        response = client.get(mailbox.link_for(alice.email).removeprefix(SITE))
+        assert fragment(response)["type"] == "undo"
+        assert database.count("oauth_grants") == 0
+        assert session.get("/user").status_code == 401
+
+    def test_page_of_the_link_names_the_application(self, client, alice, database, outbox):
+        agree(alice.sign_in(), make_client(database, name="<b>Grafana").id)
+        sent = outbox.last(alice.email, "application_added")
+        page = client.get(f"/verify?type=undo&token={sent.token}", headers=BROWSER).text
+        assert 'The application <bdi translate="no">&lt;b&gt;Grafana</bdi>' in page
+
+    def test_first_use_of_an_application_without_consent_is_mailed(self, alice, database, outbox):
+        id = make_client(database, skip_consent=True).id
+        for _ in range(2):
+            agree(alice.sign_in(), id)
+        assert (database.count("oauth_grants"), outbox.kinds()) == (1, [("application_added", alice.email)])
+
+    def test_mail_does_not_contain_the_name_that_a_client_gave_itself(self, alice, database, mailbox):
+        name = "Call 555 0100 to keep your account"
+        agree(alice.sign_in(), make_client(database, name=name, is_dynamic=True).id)
+        (notice,) = mailbox.messages_to(alice.email)
+        assert "sign in to a new application" in notice.text
+        assert "555" not in notice.text
+
+
+# What ends the access of an application, beside the ends of tests/flows/account/test_ends.py.
+ENDS = {
+    "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
+    "removed addition": lambda session, admin: session.put(
+        "/user", json={"remove": [change["id"] for change in recent(session)]}
+    ),
+    "deletion by an administrator": lambda session, admin: admin("delete"),
+    "deletion": lambda session, admin: session.delete("/user", json={}),
+}
+
+
+def client_of(session):
+    (grant,) = session.get(GRANTS).json
+    return grant["client"]["id"]
+
+
+class TestEnd:
+    @pytest.mark.parametrize("end", ENDS)
+    def test_application_has_nothing_afterwards(self, client, alice, database, service_role, end):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        session, path = alice.sign_in(), f"/admin/users/{alice.id}"
+        code = granted_code(database, grafana, alice.open_session())
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 200
+
+        def admin(method, rest="", **options):
+            return getattr(client, method)(f"{path}{rest}", headers=service_role, **options)
+
+        assert ENDS[end](session, admin).status_code in (200, 204)
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code >= 400
+        assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
+        assert grafana.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 400
+
+    def test_user_with_a_first_factor_signs_in_again_and_the_consent_stays(self, client, alice, database):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        _, raised = set_up(alice.open_session())
+        assert_refused(grafana.refresh(client, tokens["refresh_token"]), "invalid_grant")
+        answer = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
+        assert_refused(answer, "invalid_token", 401)
+        assert database.count("oauth_grants") == 1
+        again = grafana.redeem(client, granted_code(database, grafana, raised)).json
+        assert claims_of(again["access_token"])["acr"] == "aal2"
+        renewed = grafana.refresh(client, again["refresh_token"]).json
+        assert claims_of(renewed["access_token"])["acr"] == "aal2"
+
+    def test_request_in_progress_survives_a_new_password(self, client, alice, database):
+        """A user who has forgotten it may come from there."""
+        session, grafana = alice.sign_in(), make_client(database)
+        url = client.get(authorize_path(grafana.id, redirect_uri=REDIRECT_URI)).location
+        request = f"/oauth/authorizations/{url.partition('authorization_id=')[2]}"
+        assert session.get(request).status_code == 200
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        assert session.get(request).status_code == 200
+
+    def test_first_proof_of_an_address_removes_what_a_stranger_allowed(
+        self, client, grafana, database, outbox
+    ):
+        client.post("/signup", json={"email": "dave@example.com", "password": NEW_PASSWORD})
+        owner = database.value("SELECT id::text FROM users WHERE email = 'dave@example.com'")
+        allow(database, owner, grafana)
+        assert follow(client, "signup", outbox.last("dave@example.com").token).status_code == 303
+        assert database.count("oauth_grants") == 0
+
+    def test_deleted_client_ends_with_its_grants(self, client, alice, database):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        database.run("DELETE FROM oauth_clients")
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
+        assert database.count("sessions", "grant_id IS NOT NULL") == database.count("oauth_grants") == 0

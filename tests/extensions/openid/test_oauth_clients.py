@@ -1,0 +1,410 @@
+"""/admin/oauth/clients: the applications that sign users in here."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from auth.core.tokens import signing_keys
+from auth.extensions.openid import authorization_requests, client_object, uris
+from tests.support.answers import A_CLIENT_SECRET, NO_ID, Like, assert_error, assert_ok, oauth_client, page_of
+from tests.support.cases import cases
+from tests.support.openid import grant
+from tests.support.server import at_once
+
+PATH = "/admin/oauth/clients"
+APP = "https://app.example.com/callback"  # as in the expected client
+SESSION = (
+    "INSERT INTO sessions (user_id, method, grant_id) SELECT user_id, 'oauth_client', id FROM oauth_grants"
+)
+REQUEST = """
+    INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)
+    VALUES (%(uri)s::text::bytea, %(client)s, '', %(uri)s, '{openid}', now() + interval '10 minutes')
+"""
+
+
+PUBLIC = {"client_type": "public", "token_endpoint_auth_method": "none"}
+
+
+@pytest.fixture
+def ask(client, service_role):
+    def ask(method: str, path: str = "", prefix: str = "", **body: Any) -> Any:
+        body = {"json": body} if method in ("post", "put") else {}
+        return client.open(f"{prefix}{PATH}{path}", method=method.upper(), headers=service_role, **body)
+
+    return ask
+
+
+@pytest.fixture
+def create(ask):
+    def create(**body: Any) -> Any:
+        response = ask("post", **{"redirect_uris": [APP]} | body)
+        assert response.status_code == 201, response.json
+        return response.json
+
+    return create
+
+
+def assert_invalid(response, msg):
+    assert_error(response, 400, "validation_failed", msg)
+
+
+class TestCreating:
+    def test_secret_is_shown_once_and_only_its_hash_is_kept(self, ask, database):
+        response = ask("post", client_name="Grafana", redirect_uris=[APP])
+        assert_ok(response, oauth_client(client_name="Grafana", client_secret=A_CLIENT_SECRET), 201)
+        made = response.json
+        kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
+        assert kept == hashlib.sha256(made["client_secret"].encode()).digest()
+        assert made["client_secret"] not in str(database.everything("oauth_clients", "audit_log"))
+        assert_ok(ask("get", f"/{made['client_id']}"), oauth_client(client_name="Grafana"))
+        assert ask("get").json["clients"] == [oauth_client(client_name="Grafana")]
+
+    def test_all_members_are_kept(self, ask, create):
+        members = {
+            "client_name": "Reports",
+            "client_uri": "https://app.example.com",
+            "logo_uri": "https://app.example.com/logo.svg",
+            "token_endpoint_auth_method": "client_secret_post",
+            "redirect_uris": [APP, "https://app.example.com/a,b?x=1"],
+            "post_logout_redirect_uris": ["https://app.example.com/"],
+            "grant_types": ["authorization_code", "client_credentials"],
+            "scopes": ["reports:read"],
+            "resources": ["https://api.example.com/", "urn:example:api"],
+            "allowed_roles": ["admin", "Sales team"],
+            "require_pkce": False,
+            "skip_consent": True,
+            "introspects_sessions": True,
+            "token_lifetime": 30,
+            "id_token_signed_response_alg": "ES256",
+        }
+        made = create(**members)
+        assert made == oauth_client(**members, client_secret=A_CLIENT_SECRET)
+        assert ask("get", f"/{made['client_id']}").json == oauth_client(**members)
+
+    def test_client_without_redirects_has_client_credentials_alone(self, ask, create):
+        machine = {"grant_types": ["client_credentials"], "redirect_uris": []}
+        assert create(**machine) == oauth_client(**machine, client_secret=A_CLIENT_SECRET)
+
+    @cases(
+        ("sent", "expected"),
+        [
+            ({"client_type": "public"}, PUBLIC),
+            ({"token_endpoint_auth_method": "none"}, PUBLIC),
+            ({"client_type": "confidential"}, {}),
+            ({"token_endpoint_auth_method": "client_secret_post"}, None),
+            (
+                dict.fromkeys(["client_type", "token_endpoint_auth_method", "client_uri", "token_lifetime"]),
+                {},
+            ),
+            ({"response_types": ["token"], "scope": "openid email"}, {}),
+        ],
+    )
+    def test_type_and_method_follow_from_each_other(self, create, sent, expected):
+        expected = sent if expected is None else expected
+        secret = {} if expected is PUBLIC else {"client_secret": A_CLIENT_SECRET}
+        assert create(**sent) == oauth_client(**expected, **secret)
+
+    @cases(
+        ("body", "msg"),
+        [
+            ({}, "redirect_uris is required"),
+            ({"redirect_uris": []}, "redirect_uris is required"),
+            ({"redirect_uris": [APP] * 11}, "redirect_uris cannot exceed 10 items"),
+            (
+                {"redirect_uris": APP},
+                "redirect_uris: must be a list of at most 100 strings of at most 2048 characters",
+            ),
+            (
+                {"redirect_uris": [APP, "/callback"]},
+                "invalid redirect_uri '/callback': it must begin with a scheme in lower case, such as https://",
+            ),
+            (
+                {"redirect_uris": [APP], "post_logout_redirect_uris": ["http://app.example.com"]},
+                "invalid post_logout_redirect_uri 'http://app.example.com': "
+                "http is only for localhost, 127.0.0.1 and [::1]",
+            ),
+        ],
+    )
+    def test_redirect_uris_are_required_and_checked(self, ask, database, body, msg):
+        assert_invalid(ask("post", **body), msg)
+        assert database.count("oauth_clients") == database.count("audit_log") == 0
+
+    @cases(
+        ("body", "problem"),
+        [
+            ({"client_name": "x" * 1025}, "client_name: "),
+            ({"client_name": {}}, "client_name: must be a string"),
+            ({"client_name": "Grafana\u202e"}, "client_name: must be printable text"),
+            ({"client_name": 5}, "client_name: "),
+            ({"client_uri": "javascript:alert(1)"}, "invalid client_uri "),
+            ({"logo_uri": "data:image/png;base64,AAAA"}, "invalid logo_uri "),
+            ({"logo_uri": "https://user@example.com/"}, "invalid logo_uri "),
+            ({"grant_types": []}, "grant_types: "),
+            ({"grant_types": ["implicit"]}, "grant_types: "),
+            ({"grant_types": ["client_credentials"], "client_type": "public"}, "grant_types: "),
+            (
+                {"client_type": "public", "token_endpoint_auth_method": "client_secret_post"},
+                "token_endpoint_",
+            ),
+            ({"client_type": "confidential", "token_endpoint_auth_method": "none"}, "token_endpoint_"),
+            ({"token_endpoint_auth_method": "private_key_jwt"}, "token_endpoint_auth_method: "),
+            ({"require_pkce": False, "client_type": "public"}, "require_pkce: "),
+            ({"introspects_sessions": True, "client_type": "public"}, "introspects_sessions: "),
+            ({"skip_consent": True, "redirect_uris": [APP, "http://127.0.0.1/"]}, "skip_consent: "),
+            ({"skip_consent": True, "redirect_uris": ["https://localhost/"]}, "skip_consent: "),
+            ({"skip_consent": True, "redirect_uris": ["com.example.app:/callback"]}, "skip_consent: "),
+            ({"skip_consent": "true"}, "skip_consent: "),
+            ({"token_lifetime": 29}, "token_lifetime: "),
+            ({"token_lifetime": 86_401}, "token_lifetime: "),
+            ({"token_lifetime": True}, "token_lifetime: "),
+            ({"resources": ["api"]}, "invalid resource 'api'"),
+            ({"resources": ["https://api.example.com/#x"]}, "invalid resource "),
+            ({"resources": ["urn:api"] * 11}, "resources cannot exceed 10 items"),
+            ({"scopes": ["two words"]}, "scopes: "),
+            ({"allowed_roles": [5]}, "allowed_roles: "),
+            ({"id_token_signed_response_alg": "none"}, "id_token_signed_response_alg: "),
+            ({"is_dynamic": True}, "is_dynamic: is not a member of this body"),
+        ],
+    )
+    def test_members_that_do_not_fit_are_refused(self, ask, database, body, problem):
+        response = ask("post", **{"redirect_uris": [APP]} | body)
+        assert_invalid(response, Like("the problem", f"{problem}.*"))
+        assert database.count("oauth_clients") == 0
+
+    def test_body_must_be_json(self, client, service_role):
+        options = {"data": "{", "content_type": "application/json", "headers": service_role}
+        assert client.post(PATH, **options).json["error_code"] == "bad_json"
+
+    def test_es256_needs_a_key_that_signs_with_it(self, make_app, service_role):
+        keys = json.dumps({"keys": [signing_keys.new_jwk("EdDSA")]})
+        client = make_app(AUTH_JWT_KEYS=keys).test_client()
+        body = {"redirect_uris": [APP], "id_token_signed_response_alg": "ES256"}
+        response = client.post(PATH, json=body, headers=service_role)
+        text = "id_token_signed_response_alg: must be RS256, because no ES256 key is in use"
+        assert_invalid(response, text)
+
+    def test_first_client_makes_a_key_for_id_tokens(self, create, parts):
+        create()
+        kids = [key.kid for key in parts.openid_keys.make_first()]
+        create()
+        assert (len(kids), [key.kid for key in parts.openid_keys.make_first()]) == (1, kids)
+
+
+class TestRedirectUris:
+    @cases(
+        "uri",
+        [
+            *("https://app.example.com", "https://app.example.com:8443/a?b=c,d", "https://[2001:db8::1]/"),
+            *(
+                "http://localhost:3000/callback",
+                "http://127.0.0.1",
+                "http://[::1]:8080/?x",
+                "https://xn--a.example",
+            ),
+            *(
+                "com.example.app:/callback",
+                "com.example.app:///callback",
+                "myapp://callback",
+                "cursor://a.b/c",
+            ),
+        ],
+    )
+    def test_https_loopback_and_schemes_of_applications_are_registered(self, uri):
+        uris.check_redirect(uri, is_dynamic=False)
+
+    @cases(
+        "uri",
+        [
+            *("", "app", "//app.example.com", "https:", "https:///x", "https://", "https:/app.example.com"),
+            *("http://app.example.com/", "http://localhost.example.com/", "http://127.0.0.1.example.com/"),
+            *(
+                "http://localhost@example.com/",
+                "http://127.0.0.2/",
+                "http://0.0.0.0/",
+                "HTTPS://app.example.com",
+            ),
+            *("https://app.example.com/#", "https://app.example.com/#a", "https://u:p@app.example.com/"),
+            *("https://app.example.com\\@evil.example/", "https://app.example.com:99999/", "https://a:/"),
+            *("https://app.example.com/ x", "https://app.example.com/\t", " https://app.example.com/"),
+            *("https://app.example.com/é", "https://ex%61mple.com/", 'https://app.example.com/"'),
+            *("javascript:alert(1)", "javascript://app.example.com/%0aalert(1)", "data:text/html,x"),
+            *("file:///etc/passwd", "vbscript://x/y", "about:blank", "blob:https://app.example.com/x"),
+            *("mailto:a@example.com", "myapp:/callback", "com.example.app:callback", "com.example.app:"),
+            *("urn:ietf:wg:oauth:2.0:oob", "localhost:3000/callback", "https://[::1", "https://a b.example/"),
+        ],
+    )
+    def test_others_are_refused(self, uri):
+        with pytest.raises(uris.InvalidUri):
+            uris.check_redirect(uri, is_dynamic=False)
+
+    def test_request_may_have_any_of_a_clients_uris(self, app, create):
+        loopback = ["http://localhost/cb", "http://localhost:3000", "http://127.0.0.1:3000/cb?x=1"]
+        made = create(redirect_uris=[APP, *loopback])
+        with app.app_context():
+            for uri in (APP, "http://localhost:3000/cb", "http://localhost:1", "http://127.0.0.1/cb?x=1"):
+                assert (
+                    authorization_requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
+                )
+            assert client_object.select_client("x") is client_object.select_client(NO_ID) is None
+
+    @cases(
+        ("uri", "is_native"),
+        [
+            (APP, False),
+            *((f"https://{host}/", True) for host in ("localhost", "app.LOCALHOST", "127.1.2.3", "[::1]")),
+            *((uri, True) for uri in ("http://localhost/", "com.example.app:/cb", "myapp://cb")),
+        ],
+    )
+    def test_uris_of_applications_on_the_device_are_known(self, uri, is_native):
+        assert uris.is_native(uri) is is_native
+
+
+class TestListing:
+    def test_newest_client_is_first(self, ask, create):
+        assert_ok(ask("get"), {"clients": [], "pagination": page_of(1, 20, 0, 0)})
+        made = [create()["client_id"] for _ in range(3)]
+        assert [one["client_id"] for one in ask("get").json["clients"]] == made[::-1]
+
+    def test_dialect_has_the_audience_and_only_the_grants_that_its_clients_know(self, ask, create):
+        both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
+        listed = ask("get", prefix="/auth/v1").json
+        assert listed == {
+            "clients": [oauth_client(client_id=both, grant_types=["authorization_code"])],
+            "aud": "authenticated",
+        }
+        assert ask("get", f"/{both}", prefix="/auth/v1").json["grant_types"] == ["authorization_code"]
+
+
+class TestUpdating:
+    def test_absent_members_stay_and_lists_are_replaced(self, ask, create):
+        made = create(client_name="A", token_lifetime=60, allowed_roles=["admin"])
+        expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["admin"])
+        changes: tuple[dict[str, Any], ...] = (
+            {"client_name": "B"},
+            {"token_lifetime": None},
+            {"allowed_roles": []},
+            {"redirect_uris": ["com.example.app:/cb"]},
+            {"token_endpoint_auth_method": "client_secret_post", "accepts_either_method": False},
+            {"client_name": ""},
+        )
+        for change in changes:
+            expected |= change
+            change.pop("accepts_either_method", None)
+            assert_ok(ask("put", f"/{made['client_id']}", **change), expected)
+
+    @cases(
+        ("body", "msg"),
+        [
+            ({}, "No fields provided for update"),
+            ({"client_name": None}, "No fields provided for update"),
+            ({"client_type": "public"}, "client_type: is not a member of this body"),
+            (
+                {"token_endpoint_auth_method": "none"},
+                "token_endpoint_auth_method does not fit the client's type, which can't change",
+            ),
+            ({"redirect_uris": []}, "redirect_uris is required"),
+            # Of members that each fit, but not each other.
+            ({"redirect_uris": ["http://localhost/"]}, Like("skip_consent", "skip_consent: .*")),
+        ],
+    )
+    def test_change_that_does_not_fit_is_refused(self, ask, create, database, body, msg):
+        made = create(skip_consent=True)
+        before = database.everything("oauth_clients")
+        assert_invalid(ask("put", f"/{made['client_id']}", **body), msg)
+        assert database.everything("oauth_clients") == before
+
+    def test_redirect_uri_that_is_taken_away_gets_no_code(self, ask, create, database):
+        made = create(redirect_uris=[APP, "https://old.example.com/"])["client_id"]
+        for uri in (APP, "https://old.example.com/"):
+            database.run(REQUEST, client=made, uri=uri)
+        assert ask("put", f"/{made}", redirect_uris=[APP]).status_code == 200
+        assert database.all("SELECT redirect_uri FROM oauth_requests") == [(APP,)]
+
+    def test_changes_at_once_are_all_kept(self, ask, create):
+        made = create()["client_id"]
+        changes: list[dict[str, Any]] = [
+            {"client_name": "A"},
+            {"token_lifetime": 60},
+            {"allowed_roles": ["x"]},
+            {"skip_consent": True},
+        ]
+        at_once(4, lambda number: ask("put", f"/{made}", **changes[number]))
+        expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["x"], skip_consent=True)
+        assert ask("get", f"/{made}").json == expected
+
+
+class TestSecret:
+    def test_new_secret_replaces_the_old_one_at_once(self, ask, create, database):
+        made = create()
+        response = ask("post", f"/{made['client_id']}/regenerate_secret")
+        assert_ok(response, oauth_client(client_secret=A_CLIENT_SECRET))
+        new = response.json["client_secret"]
+        assert new != made["client_secret"]
+        kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
+        assert kept == hashlib.sha256(new.encode()).digest()
+
+    def test_public_client_has_none(self, ask, create):
+        made = create(client_type="public")
+        assert "client_secret" not in made
+        response = ask("post", f"/{made['client_id']}/regenerate_secret")
+        assert_invalid(response, "Cannot regenerate secret for public client")
+
+
+class TestDeleting:
+    def test_its_grants_requests_and_sessions_go_with_it(self, ask, create, alice, database):
+        made, other = create()["client_id"], create()["client_id"]
+        for each in (made, other):
+            grant(database, alice.id, each)
+        database.run(SESSION)
+        database.run(REQUEST, client=made, uri=APP)
+        response = ask("delete", f"/{made}")
+        assert (response.status_code, response.data) == (204, b"")
+        assert database.all("SELECT client_id FROM oauth_grants") == [(other,)]
+        assert (database.count("sessions"), database.count("oauth_requests")) == (1, 0)
+        assert_error(ask("delete", f"/{made}"), 404, "oauth_client_not_found", "OAuth client not found")
+
+    def test_it_waits_for_users_that_change(self, ask, create, alice, database):
+        made = create()["client_id"]
+        grant(database, alice.id, made)
+        with database.locked("users", alice.id) as lock:
+            deleted = lock.start(lambda: ask("delete", f"/{made}"))
+        assert deleted.result().status_code == 204
+
+
+@cases(
+    ("method", "path"),
+    [
+        ("get", ""),
+        ("put", ""),
+        ("delete", ""),
+        ("post", "/regenerate_secret"),
+        ("delete", "/previous_secret"),
+    ],
+)
+def test_unknown_client_is_not_found_and_other_text_refused(ask, method, path):
+    body = {"client_name": "x"} if method == "put" else {}
+    assert_error(
+        ask(method, f"/{NO_ID}{path}", **body), 404, "oauth_client_not_found", "OAuth client not found"
+    )
+    assert_invalid(ask(method, f"/x{path}", **body), "client_id: must be a UUID")
+
+
+def test_every_act_is_recorded(ask, create, database):
+    made = create(client_name="Grafana")["client_id"]
+    ask("put", f"/{made}", client_name="Dashboards")
+    ask("post", f"/{made}/regenerate_secret")
+    ask("delete", f"/{made}")
+    rows = database.all("SELECT action, actor, user_id, details FROM audit_log ORDER BY at, id")
+    names = {"client_created": "Grafana"}
+    assert rows == [
+        (act, "service_role", None, {"client_id": made, "client": names.get(act, "Dashboards")})
+        for act in ("client_created", "client_changed", "client_secret_replaced", "client_deleted")
+    ]
+
+
+@pytest.mark.usefixtures("no_openid_keys")
+def test_key_of_id_tokens_is_not_made_for_a_refused_client(ask, database):
+    ask("post")
+    assert database.count("openid_keys") == 0

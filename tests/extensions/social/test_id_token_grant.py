@@ -1,0 +1,294 @@
+"""POST /token?grant_type=id_token: signing in with an id_token obtained by a native application."""
+
+import hashlib
+import string
+import time
+from contextlib import ExitStack
+
+import jwt
+import pytest
+
+from sql import queries
+from tests.support.answers import ANYTHING, assert_error, token_response
+from tests.support.cases import cases
+from tests.support.factors import raised, set_up
+from tests.support.fake_provider import Answer
+from tests.support.oauth import new_user
+from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+PATH = "/token?grant_type=id_token"
+NONCE = "a-nonce-of-the-application"
+DETAILS = "id_token: must be a fresh one from this provider for this client, with its nonce"
+REFUSED = (400, "bad_oauth_callback")
+HASHED = hashlib.sha256(NONCE.encode()).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def _people(google) -> None:
+    address = {"email": "alice@example.com", "email_verified": True}
+    google.person = {"sub": "alice-at-google", "name": "Alice"} | address
+
+
+def hand_in(service, id_token, provider="google", **others):
+    return service.client.post(PATH, json={"provider": provider, "id_token": id_token, **others})
+
+
+def assert_refused(response, database) -> None:
+    assert_error(response, *REFUSED, details=DETAILS)
+    assert [database.count(table) for table in ("users", "identities", "sessions")] == [0, 0, 0]
+
+
+class TestValidToken:
+    def test_id_token_signs_in_without_a_client_secret(self, service, google):
+        response = hand_in(service, google.id_token())
+        expected = new_user("google", "alice-at-google", "alice@example.com", name="Alice")
+        assert (response.status_code, response.json) == (200, token_response(expected))
+        session = session_of(service.client, response)
+        assert session.get("/user").json == expected
+        by_google = {"method": "oauth", "timestamp": session.claims["iat"], "provider": "google"}
+        assert session.claims["amr"] == [by_google]
+        assert ("Set-Cookie" in response.headers, "/token" in google.paths()) == (False, False)
+        # The browser signs in the same user.
+        assert service.signed_in("google").get("/user").json["id"] == session.user["id"]
+
+    def test_id_token_links_by_a_verified_address_alone(self, service, google, alice):
+        unverified = google.id_token(email_verified=False, sub="another")
+        assert hand_in(service, unverified).json["user"]["id"] != alice.id
+        assert hand_in(service, google.id_token()).json["user"]["id"] == alice.id
+        assert_error(hand_in(service, google.id_token(sub="second")), 409, "identity_already_exists")
+
+    def test_id_token_may_name_any_configured_client(self, make_service, google):
+        service = make_service(AUTH_PROVIDER_GOOGLE_CLIENT_ID=f"{google.client_id},android-client,ios-client")
+        for client_id in (google.client_id, "android-client", "ios-client"):
+            assert hand_in(service, google.id_token(aud=client_id)).status_code == 200
+            assert hand_in(service, google.id_token(aud=[client_id])).status_code == 200
+        authorized = google.id_token(aud=["web", "android-client"], azp="android-client")
+        assert hand_in(service, authorized).status_code == 200
+        assert service.leave(service.browser(), "google")["client_id"] == google.client_id
+
+    def test_id_token_of_apple_or_any_azure_tenant_signs_in(self, service, fakes):
+        fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
+        response = hand_in(service, fakes.apple.id_token(), "apple")
+        assert (response.status_code, response.json["user"]["email"]) == (200, "alice@example.com")
+        fakes.azure.person = {"sub": "z"}
+        own, other = fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"
+
+        def token(tenant, issuer):
+            return fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{issuer}/v2.0", jti=str(tenant))
+
+        for tenant in (own, other):
+            assert hand_in(service, token(tenant, tenant), "azure").status_code == 200
+        for tenant, issuer in (("x", "x"), ("../common",) * 2, ("", ""), (own, other), (None, "None")):
+            assert_error(hand_in(service, token(tenant, issuer), "azure"), *REFUSED, details=DETAILS)
+
+
+class TestReplay:
+    def test_id_token_works_once(self, service, google, database):
+        token = google.id_token()
+        assert hand_in(service, token).status_code == 200
+        assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
+        assert database.count("sessions") == 1
+        assert not any(part in str(database.everything()) for part in token.split("."))
+        # A second token of the same person works.
+        assert hand_in(service, google.id_token(jti="second")).status_code == 200
+        assert (database.count("sessions"), database.count("users")) == (2, 1)
+
+    def test_one_of_many_concurrent_requests_succeeds(self, service, google, database):
+        token = google.id_token()
+        responses = at_once(8, lambda _: hand_in(service, token))
+        assert sorted(response.status_code for response in responses) == [200] + [400] * 7
+        assert (database.count("sessions"), database.count("users")) == (1, 1)
+
+    def test_id_token_is_not_spent_when_its_identity_is_unlinked(self, service, google, alice, database):
+        hand_in(service, google.id_token(jti="before"))
+        unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{alice.id}' AND provider = 'google'"
+        token = google.id_token()
+        with database.locked("users", alice.id, unlinking) as lock:
+            response = lock.start(lambda: hand_in(service, token))
+        # This time the address links it.
+        assert (response.result().status_code, response.result().json["user"]["id"]) == (200, alice.id)
+        assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
+
+    def test_other_spelling_of_a_spent_token_is_refused(self, service, google, database):
+        token = google.id_token()
+        hand_in(service, token)
+        head, body, signature = token.split(".")
+        spellings = [f"{token}=", f"{token}==", f" {token}", f"{token}\n", f"{token}."]
+        spellings += [f"{head}=.{body}.{signature}", f"{head}.{body}=.{signature}"]
+        # The last character of a 256-byte signature has four unused bits.
+        last = {*string.ascii_letters, *string.digits, "-", "_"} - {token[-1]}
+        spellings += [token[:-1] + letter for letter in last]
+        assert {hand_in(service, spelling).status_code for spelling in spellings} == {400}
+        assert database.count("sessions") == 1
+
+    def test_spent_token_is_remembered_until_it_expires(self, service, google):
+        # Clocks may differ by a minute, during which an expired token is accepted.
+        token = google.id_token(exp=int(time.time()) - 30)
+        assert hand_in(service, token).status_code == 200
+        queries.delete_expired_id_tokens(service.parts.db, batch=500)
+        assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
+
+
+class TestNonce:
+    def test_nonce_matches_raw_or_hashed(self, service, google):
+        for claimed in (NONCE, HASHED):
+            token = google.id_token(nonce=claimed)
+            # The refusal does not spend the token.
+            assert hand_in(service, token, nonce="other").status_code == 400
+            assert hand_in(service, token, nonce=NONCE).status_code == 200
+
+    @cases(
+        ("claimed", "sent"),
+        [
+            *((NONCE, None), (NONCE, ""), (None, NONCE), ("", NONCE), ("", ""), ("", None)),
+            *((HASHED, HASHED + "x"), (HASHED.upper(), NONCE), (HASHED[:32], NONCE)),
+            *(([NONCE], NONCE), (True, "True")),
+        ],
+    )
+    def test_other_nonce_is_refused(self, service, google, database, claimed, sent):
+        others = {} if sent is None else {"nonce": sent}
+        assert_refused(hand_in(service, google.id_token(nonce=claimed), **others), database)
+
+    def test_nonce_of_a_browser_flow_is_refused_and_there_a_hashed_one(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        (grant,) = google.grants.values()
+        assert_refused(hand_in(service, google.id_token(grant)), database)
+        google.claims = {"nonce": hashlib.sha256(grant.parameters["nonce"].encode()).hexdigest()}
+        assert "bad_oauth_callback" in browser.visit(url).url
+        assert database.count("users") == 0
+
+
+class TestInvalidToken:
+    @cases(
+        "token",
+        [
+            *("", "x", "a.b.c", "e30.e30.e30", "x" * 30_000, "é.é.é", "\U0001f511.e30.e30"),
+            jwt.encode({"sub": "alice"}, "a secret of at least 32 bytes, for HS256", "HS256"),
+            jwt.encode({"sub": "alice"}, "", "none"),
+        ],
+    )
+    def test_unsigned_token_is_refused_without_asking_the_issuer(self, make_service, google, database, token):
+        google.instead = {"/.well-known/openid-configuration": Answer(500)}
+        assert_refused(hand_in(make_service(), token), database)
+        assert google.paths() == []
+
+    def test_token_with_wrong_claims_or_another_provider_is_refused(self, service, google, fakes, database):
+        # tests/extensions/social/test_oauth_faults.py has all claims.
+        for claims in ({"iss": "x"}, {"aud": "another"}, {"exp": int(time.time()) - 3600}, {"sub": ""}):
+            assert_refused(hand_in(service, google.id_token(**claims)), database)
+        fakes.acme.person = google.person
+        assert_refused(hand_in(service, fakes.acme.id_token()), database)
+        assert_refused(hand_in(service, google.id_token(), "acme"), database)
+        # One that issues no id_tokens.
+        assert_refused(hand_in(service, google.id_token(), "twitter"), database)
+        assert_error(hand_in(service, google.id_token(), "nobody"), 400, "provider_disabled")
+
+    @pytest.mark.parametrize(
+        ("path", "answer"),
+        [
+            ("/.well-known/openid-configuration", Answer(500)),
+            ("/.well-known/openid-configuration", Answer(behaviour="close")),
+            ("/.well-known/openid-configuration", Answer(200, b"[")),
+            ("/jwks", Answer(503)),
+            ("/jwks", Answer(200, b'{"keys": []}')),
+        ],
+        ids=str,
+    )
+    def test_token_is_503_while_the_issuer_is_down(self, make_service, google, database, path, answer):
+        google.instead = {path: answer}
+        service, token = make_service(), google.id_token()
+        response = hand_in(service, token)
+        assert_error(response, 503, "service_unavailable")
+        assert (response.headers["Retry-After"], database.count("users")) == ("2", 0)
+        google.instead = {}
+        service.age("google", 5)
+        assert hand_in(service, token).status_code == 200
+
+    def test_token_is_503_while_too_many_requests_wait_for_the_issuer(self, service, google, monkeypatch):
+        monkeypatch.setattr("auth.core.providers.client._PATIENCE", 0.3)
+        places = service.parts.providers["google"]._semaphore
+        with ExitStack() as stack:
+            while places.acquire(blocking=False):
+                stack.callback(places.release)
+            assert_error(hand_in(service, google.id_token()), 503, "service_unavailable")
+        assert hand_in(service, google.id_token()).status_code == 200
+
+    def test_second_issuer_name_and_own_access_tokens_are_refused(self, service, google, fakes, alice):
+        fakes.acme.person = google.person
+        refused = fakes.acme.id_token(iss="accounts.google.com")
+        assert_error(hand_in(service, refused, "acme"), *REFUSED, details=DETAILS)
+        refused = alice.open_session().access_token
+        assert_error(hand_in(service, refused), *REFUSED, details=DETAILS)
+        # Google alone has two names.
+        assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
+
+
+class TestLinking:
+    """`link_identity`, as the JavaScript client's linkIdentity sends it for an id_token."""
+
+    @pytest.fixture
+    def session(self, service, alice):
+        return alice.sign_in(client=service.client)
+
+    @pytest.fixture
+    def link(self, service, google):
+        google.person["email"] = "alice@gmail.example"
+
+        def link(session=None, id_token=None, service=service):
+            body = {"provider": "google", "id_token": id_token or google.id_token(), "link_identity": True}
+            headers = session.authorization if session else {}
+            return service.client.post(PATH, json=body, headers=headers)
+
+        return link
+
+    def test_identity_is_linked_and_the_session_stays(self, service, link, session, outbox, database, google):
+        linked = session_of(service.client, link(session))
+        assert (linked.id, linked.claims["amr"]) == (session.id, session.claims["amr"])
+        assert linked.user["id"] == session.user["id"]
+        assert [identity["provider"] for identity in linked.user["identities"]] == ["email", "google"]
+        assert outbox.last(session.user["email"]).kind == "identity_linked"
+        # A tab that has not seen the response yet, and one whose response was lost.
+        assert session.refresh().json["refresh_token"] == linked.refresh_token
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '8 hours'")
+        linked = session.refreshed()
+        assert linked.refresh().status_code == 200
+        assert (database.count("users"), database.count("sessions")) == (1, 1)
+        assert hand_in(service, google.id_token(jti="later")).json["user"]["id"] == session.user["id"]
+
+    def test_recent_session_is_needed(self, link, session, google, database):
+        assert_error(link(), 401, "no_authorization", details=ANYTHING)
+        token = google.id_token()
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        assert_error(link(session, token), 400, "reauthentication_needed", details=ANYTHING)
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert link(session, token).status_code == 200
+        session.post("/logout")
+        assert_error(link(session), 401, "session_not_found")
+        assert database.count("users") == 1
+
+    def test_spent_token_or_identity_of_another_is_not_linked(self, link, session, service, google, database):
+        token = google.id_token(jti="before")
+        owner = hand_in(service, token).json["user"]["id"]
+        assert_error(link(session), 409, "identity_already_exists")
+        assert database.value("SELECT user_id::text FROM identities WHERE provider = 'google'") == owner
+        database.run("DELETE FROM identities WHERE provider = 'google'")
+        assert_error(link(session, token), *REFUSED, details=DETAILS)
+
+    def test_session_that_lacks_a_second_step_links_nothing(self, service, link, alice, google, database):
+        app, complete = set_up(alice.open_session())
+        lacking, id_token = alice.sign_in(client=service.client), google.id_token()
+        assert_error(link(lacking, id_token), 403, "insufficient_aal")
+        assert database.count("identities", "provider = 'google'") == 0
+        assert link(raised(lacking, app), id_token).status_code == 200
+        signed_in = session_of(service.client, hand_in(service, google.id_token(jti="another")))
+        assert (signed_in.user["id"], signed_in.claims["aud"]) == (alice.id, "second_step")
+        # A token says so even when the step is no longer needed.
+        complete.delete(f"/factors/{app.id}")
+        assert_error(link(signed_in, google.id_token(jti="third")), 403, "insufficient_aal")
+
+    def test_linking_can_be_forbidden(self, make_service, link, session):
+        forbidding = make_service(AUTH_MANUAL_LINKING="false")
+        assert_error(link(session, service=forbidding), 404, "manual_linking_disabled")

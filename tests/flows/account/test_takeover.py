@@ -1,0 +1,482 @@
+"""Mallory has stolen a session of Alice and adds ways to sign in. Alice gets her account back by following
+the messages, and Mallory keeps nothing.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.factors import set_up
+from tests.support.links import (
+    EXPIRED,
+    OTHER_PHONE,
+    PHONE,
+    assert_signs_in,
+    follow,
+    fragment,
+    hand_in,
+    path,
+    press,
+    type_in,
+)
+from tests.support.oauth import SITE, link
+from tests.support.pages import Visitor
+from tests.support.server import at_once
+from tests.support.users import MALLORY, NEW_PASSWORD, PASSWORD, register, session_of, sign_in
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+ROOT = Path(__file__).parents[3]
+SQL = ROOT / "sql"
+UNDONE = {
+    "message": "The account was taken back, and its password removed; choose a new one to sign in",
+    "type": "undo",
+}
+ADDED_PHONE = {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
+LAST_WAY = (422, "single_identity_not_deletable")
+
+
+def age(database, days=30):
+    for moved in (
+        "users SET created_at",
+        "identities SET created_at",
+        "identities SET updated_at",
+        "sessions SET created_at",
+    ):
+        column = moved.rpartition(" ")[2]
+        database.run(f"UPDATE {moved} = {column} - make_interval(days => %(days)s)", days=days)
+
+
+@pytest.fixture
+def owner(alice, database):
+    """Alice, whose account is a month old."""
+    age(database)
+    return alice
+
+
+@pytest.fixture
+def thief(owner):
+    return owner.sign_in()
+
+
+@pytest.fixture(autouse=True)
+def _mallory_at_google(google):
+    google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
+
+
+def add_phone(session, outbox, phone=PHONE):
+    assert session.put("/user", json={"phone": phone}).status_code == 200
+    response = type_in(session.client, "phone_change", phone, outbox.last(phone, "phone_change").code)
+    return session_of(session.client, response)
+
+
+def change_email(session, outbox, email=MALLORY):
+    assert session.put("/user", json={"email": email}).status_code == 200
+    response = follow(session.client, "email_change", outbox.last(email, "email_change").token)
+    assert fragment(response)["type"] == "email_change"
+
+
+def open_link(client, mailbox, address):
+    """Open the link of the newest message to an address, as its text asks."""
+    url = mailbox.link_for(address)
+    assert url.startswith(f"{SITE}/verify?")
+    return client.get(url.removeprefix(SITE))
+
+
+def recover(client, outbox, email):
+    client.post("/recover", json={"email": email})
+    return hand_in(client, "recovery", outbox.last(email, "recovery").token)
+
+
+def signs_in_by_phone(client, outbox, phone, user_id):
+    client.post("/otp", json={"phone": phone, "create_user": False})
+    sent = outbox.sent(phone, "sms")
+    response = sent and type_in(client, "sms", phone, sent[-1].code)
+    return bool(response) and response.status_code == 200 and response.json["user"]["id"] == user_id
+
+
+def assert_taken_back(client, owner, outbox, thief):
+    """Assert that no session and no password works, and that Alice gets in by her mailbox alone."""
+    assert_error(thief.get("/user"), 401, "session_not_found")
+    assert_error(thief.refresh(), 400, "refresh_token_not_found")
+    assert_error(owner.try_to_sign_in(), 401, "invalid_credentials")
+    session = session_of(client, recover(client, outbox, owner.email))
+    assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+    assert owner.try_to_sign_in(NEW_PASSWORD).json["user"]["id"] == owner.id
+    return session
+
+
+class TestNotice:
+    def test_added_phone_is_undone_by_the_link_in_the_mail(self, client, owner, thief, outbox, mailbox):
+        by_phone = add_phone(thief, outbox)
+        (notice,) = mailbox.messages_to(owner.email)
+        assert "If this wasn’t you, take your account back." in notice.text
+        assert fragment(open_link(client, mailbox, owner.email)) == UNDONE
+        session = assert_taken_back(client, owner, outbox, thief)
+        assert_error(by_phone.get("/user"), 401, "session_not_found")
+        assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
+        assert session.get("/user").json["phone"] is None
+
+    def test_page_lists_what_was_added_in_seven_days_and_keeps_what_the_user_unticks(
+        self, service, owner, thief, outbox, database
+    ):
+        session, visitor = thief.on(service.client), Visitor(service.app)
+        add_phone(session, outbox)
+        age(database, days=8)
+        link(service, owner.sign_in().on(service.client), "google")
+        change_email(owner.sign_in().on(service.client), outbox)
+        visitor.visit(path("undo", outbox.last(owner.email).token))
+        assert 'and make <bdi translate="no">alice@example.com</bdi> its address' in visitor.page.text
+        ids = visitor.page.forms[0].fields["shown"]
+        assert ids == database.value("SELECT id::text FROM identities WHERE provider = 'google'")
+        assert "…567" not in visitor.page.text
+        visitor.press("verify", remove="")
+        assert database.one("SELECT email, phone FROM users") == (owner.email, PHONE)
+        assert database.count("identities", "provider = 'google'") == 1
+
+    def test_what_was_added_while_the_page_was_open_goes_too(self, client, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        token = outbox.last(owner.email, "phone_changed").token
+        kept = "6e334b05-ee63-412a-a14e-8f0fe85097cd"
+        assert press(client, "undo", token, shown=kept).status_code == 303
+        assert database.value("SELECT phone FROM users") is None
+
+    @pytest.mark.parametrize(("days", "kept"), [(6, None), (8, PHONE)])
+    def test_link_removes_what_was_added_in_seven_days(self, client, owner, outbox, database, days, kept):
+        add_phone(owner.sign_in(), outbox)
+        age(database, days)
+        change_email(owner.sign_in(), outbox)
+        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        assert database.value("SELECT phone FROM users") == kept
+
+    def test_addresses_that_the_user_was_created_with_are_kept(self, client, service_role, outbox, database):
+        body = {"email": "dora@example.com", "password": PASSWORD, "phone": PHONE}
+        confirmed = {"email_confirm": True, "phone_confirm": True}
+        client.post("/admin/users", json=body | confirmed, headers=service_role)
+        session = session_of(client, sign_in(client, "dora@example.com"))
+        change_email(session, outbox)
+        follow(client, "undo", outbox.last("dora@example.com", "email_changed").token)
+        assert database.value("SELECT phone FROM users") == PHONE
+
+    def test_removed_identities_and_other_addresses_do_not_come_back(self, client, owner, outbox, database):
+        add_phone(owner.sign_in(), outbox)
+        age(database, 10)
+        assert owner.sign_in().remove_identity("phone").status_code == 200
+        follow(client, "undo", outbox.last(owner.email, "phone_changed").token)
+        assert database.one("SELECT email, phone FROM users") == (owner.email, None)
+
+    def test_holder_of_the_address_that_it_takes_is_told_without_a_link(self, client, owner, thief, outbox):
+        change_email(thief, outbox)
+        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        (told,) = outbox.sent(MALLORY, "email_changed")
+        assert told.token is None
+
+    @pytest.mark.parametrize("kind", ["password_changed", "recovery_codes_created"])
+    def test_notices_of_a_password_and_of_recovery_codes_have_the_link_too(self, client, owner, outbox, kind):
+        if kind == "password_changed":
+            assert owner.sign_in().put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        else:
+            assert set_up(owner.open_session())[1].post("/recovery_codes").status_code == 200
+        follow(client, "undo", outbox.last(owner.email, kind).token)
+        assert_error(owner.try_to_sign_in(NEW_PASSWORD), 401, "invalid_credentials")
+
+    def test_change_after_taking_back_is_told_apart_from_a_notice_that_is_void(
+        self, client, owner, thief, outbox
+    ):
+        for number in range(3):
+            add_phone(thief, outbox, f"+4917012345{number}0")
+        first, second = outbox.sent(owner.email, "phone_changed")
+        follow(client, "undo", first.token)
+        assert fragment(follow(client, "undo", second.token)) == EXPIRED
+        session = session_of(client, recover(client, outbox, owner.email))
+        add_phone(session, outbox)
+        assert fragment(follow(client, "undo", outbox.last(owner.email, "phone_changed").token)) == UNDONE
+
+
+class TestFiftyAtOnce:
+    def test_link_works_once(self, app, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        token = outbox.last(owner.email, "phone_changed").token
+        answers = at_once(50, lambda _number: fragment(follow(app.test_client(), "undo", token)))
+        assert sorted({answer.get("error_code", "") for answer in answers}) == ["", "otp_expired"]
+        assert len([answer for answer in answers if answer == UNDONE]) == 1
+        assert database.count("audit_log", "action = 'change_undone' AND reason IS NULL") == 1
+
+    def test_links_of_several_notices_leave_no_later_one(self, app, owner, thief, outbox, database):
+        tokens = []
+        for number in range(5):
+            add_phone(thief, outbox, f"+4917012345{number}0")
+            tokens.append(outbox.last(owner.email, "phone_changed").token)
+        answers = at_once(50, lambda number: fragment(follow(app.test_client(), "undo", tokens[number % 5])))
+        undone = len([answer for answer in answers if answer == UNDONE])
+        assert 1 <= undone <= 5
+        assert (
+            database.count(
+                "one_time_tokens", "purpose = 'undo' AND spent_at IS NULL AND token_hash IS NOT NULL"
+            )
+            == 0
+        )
+        assert database.one("SELECT email, phone FROM users") == (owner.email, None)
+
+
+class TestAddress:
+    @pytest.mark.parametrize("is_proved", [False, True])
+    def test_it_comes_back_unless_another_user_has_proved_it(
+        self, client, owner, thief, outbox, database, is_proved
+    ):
+        add_phone(owner.sign_in(), outbox)
+        age(database, 10)
+        change_email(owner.sign_in(), outbox)
+        token = outbox.last(owner.email, "email_changed").token
+        client.post("/signup", json={"email": owner.email, "password": PASSWORD})
+        if is_proved:
+            type_in(client, "signup", owner.email, outbox.last(owner.email, "signup").code)
+        follow(client, "undo", token)
+        row = database.one("SELECT email, phone FROM users WHERE id = %(id)s", id=owner.id)
+        assert row == (None if is_proved else owner.email, PHONE)
+        assert database.count("users", "email IS NOT NULL") == 1
+
+    def test_something_that_can_sign_in_remains_if_another_user_has_the_address(
+        self, client, owner, thief, outbox, database
+    ):
+        change_email(thief, outbox)
+        client.post("/magiclink", json={"email": owner.email})
+        hand_in(client, "magiclink", outbox.last(owner.email, "magiclink").token)
+        before = database.everything("users", "identities", "sessions", "one_time_tokens")
+        response = follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        assert fragment(response)["error_code"] == "single_identity_not_deletable"
+        assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
+
+    def test_user_without_an_email_gets_the_link_by_sms(self, client, outbox, mailbox, database):
+        client.post("/otp", json={"phone": PHONE})
+        thief = session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE, "sms").code))
+        age(database)
+        database.run("UPDATE sessions SET created_at = now()")
+        add_phone(thief, outbox, OTHER_PHONE)
+        assert fragment(open_link(client, mailbox, PHONE)) == UNDONE
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert signs_in_by_phone(client, outbox, PHONE, thief.user["id"])
+        assert not signs_in_by_phone(client, outbox, OTHER_PHONE, thief.user["id"])
+
+
+class TestLinksToTheThief:
+    """An address that was the thief's for a while gets undo links too."""
+
+    def six_days_later(self, database):
+        database.run(
+            "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
+        )
+
+    def test_they_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
+        change_email(thief, outbox)
+        self.six_days_later(database)
+        change_email(thief, outbox, "mallory2@evil.example")
+        assert 86_000 < outbox.last(MALLORY, "email_changed").lifetime <= 86_400
+        later = "purpose = 'undo' AND expires_at > now() + interval '1 day'"
+        assert database.count("one_time_tokens", later) == 0
+
+    def test_several_links_to_one_address_last_seven_days_each(self, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        self.six_days_later(database)
+        change_email(thief, outbox)
+        assert outbox.last(owner.email, "email_changed").lifetime == 7 * 86_400
+
+    @pytest.mark.parametrize("change", [{"email": "alice@example.com"}, {"phone": None}], ids=str)
+    def test_change_by_an_administrator_voids_them(self, client, owner, thief, outbox, service_role, change):
+        add_phone(thief, outbox)
+        change_email(thief, outbox)
+        change_email(thief, outbox, "mallory2@evil.example")
+        to_mallory = outbox.last(MALLORY, "email_changed").token
+        response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
+        assert response.status_code == 200
+        assert fragment(follow(client, "undo", to_mallory)) == EXPIRED
+
+
+class TestRecovery:
+    def test_recovery_shows_what_was_added_and_removes_it(self, service, owner, thief, outbox):
+        client, session = service.client, thief.on(service.client)
+        by_phone = add_phone(session, outbox)
+        link(service, session, "google")
+        response = recover(client, outbox, owner.email)
+        recent = response.json["recent_changes"]
+        assert [each | {"label": each["label"].split()[0]} for each in recent] == [
+            ADDED_PHONE,
+            {"id": A_UUID, "type": "identity", "added_at": A_TIMESTAMP, "label": "google"},
+        ]
+        back = session_of(client, response)
+        changed = back.put(
+            "/user", json={"password": NEW_PASSWORD, "remove": [each["id"] for each in recent]}
+        )
+        assert changed.status_code == 200
+        assert (changed.json["phone"], changed.json["app_metadata"]["providers"]) == (None, ["email"])
+        for stolen in (session, by_phone):
+            assert_error(stolen.get("/user"), 401, "session_not_found")
+        assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
+        assert service.session(service.sign_in("google")).get("/user").json["id"] != owner.id
+        assert recover(client, outbox, owner.email).json["recent_changes"] == []
+
+    def test_owner_who_recovers_by_the_link_of_the_mail_sees_and_removes_the_same(
+        self, client, owner, thief, outbox
+    ):
+        add_phone(thief, outbox)
+        client.post("/recover", json={"email": owner.email})
+        back = assert_signs_in(client, "recovery", outbox.last(owner.email, "recovery").token)
+        (change,) = back.get("/user/recent_changes").json["recent_changes"]
+        assert change == ADDED_PHONE
+        assert back.put("/user", json={"remove": [change["id"]]}).json["phone"] is None
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert_ok(back.get("/user/recent_changes"), {"recent_changes": []})
+
+    def test_only_recoveries_list_changes_and_only_recent_ones(self, client, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        client.post("/magiclink", json={"email": owner.email})
+        response = hand_in(client, "magiclink", outbox.last(owner.email, "magiclink").token)
+        assert "recent_changes" not in response.json
+        age(database, 8)
+        assert recover(client, outbox, owner.email).json["recent_changes"] == []
+
+    @pytest.mark.parametrize("end", ["recovery", "password"])
+    def test_pending_change_of_the_thief_cannot_be_confirmed_later(self, client, owner, thief, outbox, end):
+        thief.put("/user", json={"phone": PHONE})
+        if end == "recovery":
+            session_of(client, recover(client, outbox, owner.email))
+        else:
+            owner.sign_in().put("/user", json={"password": NEW_PASSWORD})
+        code = outbox.last(PHONE, "phone_change").code
+        assert_error(type_in(client, "phone_change", PHONE, code), 403, "otp_expired")
+        client.post("/resend", json={"type": "phone_change", "phone": PHONE})
+        assert len(outbox.sent(PHONE, "phone_change")) == 1
+
+    def test_administrator_sees_and_removes_what_was_added(self, client, owner, thief, outbox, service_role):
+        by_phone = add_phone(thief, outbox)
+        route = f"/admin/users/{owner.id}"
+        response = client.get(f"{route}/recent_changes", headers=service_role)
+        (change,) = response.json["recent_changes"]
+        assert change == ADDED_PHONE
+        response = client.put(route, json={"remove": [change["id"].upper()]}, headers=service_role)
+        assert (response.status_code, response.json["phone"]) == (200, None)
+        for stolen in (thief, by_phone):
+            assert_error(stolen.get("/user"), 401, "session_not_found")
+        assert_ok(client.get(f"{route}/recent_changes", headers=service_role), {"recent_changes": []})
+
+
+class TestRemoval:
+    @pytest.fixture
+    def session(self, owner, outbox, database):
+        """Alice, who has had an email and a phone for a month."""
+        session = add_phone(owner.sign_in(), outbox)
+        age(database)
+        database.run("UPDATE sessions SET created_at = now()")
+        return session
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_address_is_removed_with_its_identity_after_a_proof(self, session, owner, outbox, database, kind):
+        other = owner.sign_in()
+        other.put("/user", json={"email": "later@example.com"})
+        pending = outbox.last("later@example.com").token
+        database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
+        refused = session.remove_identity(kind)
+        assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+        address = session.get("/user").json[kind]
+        response = session.remove_identity(kind, current_password=PASSWORD)
+        assert_ok(response, {"message": "Identity unlinked", "timestamp": A_TIMESTAMP})
+        user = session.get("/user").json
+        assert (user[kind], user[f"{kind}_confirmed_at"]) == (None, None)
+        remaining = "phone" if kind == "email" else "email"
+        assert [each["provider"] for each in user["identities"]] == [remaining]
+        recorded = f"SELECT details FROM audit_log WHERE action = '{kind}_removed'"
+        assert database.value(recorded) == {f"old_{kind}": address}
+        assert fragment(follow(session.client, "email_change", pending)) == EXPIRED
+        notice = outbox.sent()[-1]
+        assert (notice.kind, notice.to, notice.lifetime) == (f"{kind}_changed", owner.email, 7 * 86_400)
+        assert_error(other.get("/user"), 401, "session_not_found")
+        assert session.get("/user").status_code == 200
+
+    def test_last_address_stays_although_there_is_a_password(self, owner, outbox):
+        session = owner.sign_in()
+        assert_error(session.remove_identity("email"), *LAST_WAY)
+        assert session.get("/user").json["email"] == owner.email
+        assert outbox.sent() == []
+
+    @pytest.mark.parametrize(
+        ("settings", "change", "removed"),
+        [
+            ({}, "email_proved = false", "phone"),
+            ({"AUTH_PHONE_ENABLED": "false"}, "role = role", "email"),
+        ],
+        ids=["unproved email", "disabled phone"],
+    )
+    def test_last_usable_address_stays(self, make_app, session, database, settings, change, removed):
+        database.run(f"UPDATE users SET {change}")
+        tables = ("users", "identities", "sessions", "one_time_tokens", "outbox")
+        before = database.everything(*tables)
+        client = make_app(**settings).test_client()
+        assert_error(session.on(client).remove_identity(removed), *LAST_WAY)
+        assert database.everything(*tables) == before
+
+    def test_one_of_two_addresses_removed_concurrently_remains(self, app, session, database):
+        def remove(kind):
+            return session.on(app.test_client()).remove_identity(kind).status_code
+
+        statuses = at_once(2, lambda index: remove(("email", "phone")[index]))
+        assert sorted(statuses) == [200, 422]
+        assert database.count("users", "num_nonnulls(email, phone) = 1") == 1
+
+    def test_ids_that_are_not_recent_changes_of_the_user_are_refused(
+        self, client, session, service_role, outbox, database
+    ):
+        bob = register(client, service_role, "bob@example.com").sign_in()
+        add_phone(bob, outbox, OTHER_PHONE)
+        bobs = database.value("SELECT id::text FROM identities ORDER BY updated_at DESC LIMIT 1")
+        for ids in ([bobs], ["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]):
+            response = session.put("/user", json={"remove": ids})
+            assert_error(response, 400, "validation_failed", details=A_SENTENCE)
+        assert bob.get("/user").json["phone"] == OTHER_PHONE
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_administrator_removes_an_address(self, client, session, owner, service_role, outbox, kind):
+        sent = len(outbox.sent())
+        route = f"/admin/users/{owner.id}"
+        response = client.put(route, json={kind: None}, headers=service_role)
+        assert (response.status_code, response.json[kind]) == (200, None)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        # An undo link might go to a thief.
+        assert len(outbox.sent()) == sent
+        other = {"email": "phone", "phone": "email"}[kind]
+        assert_error(client.put(route, json={other: None}, headers=service_role), *LAST_WAY)
+
+    def test_administrator_replaces_the_only_address(self, client, owner, service_role):
+        change = {"email": None, "phone": PHONE, "phone_confirm": True}
+        response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
+        assert (response.status_code, response.json["email"], response.json["phone"]) == (200, None, PHONE)
+
+
+@pytest.mark.parametrize(
+    ("what", "homes"),
+    [
+        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "messages.sql"]),
+        ("restores ->> 'provider'", ["functions/one_time_tokens.sql"]),
+    ],
+    ids=["links of notices", "factors that were removed"],
+)
+def test_taking_back_has_one_home(what, homes):
+    """But the copies of old factors, which rows without a link keep for seven days."""
+    rooms = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
+    files = [path for path in rooms if not path.name.startswith("nodes_of_")]
+    found = [
+        path
+        for path in files
+        if any(re.search(what, each, re.DOTALL) for each in path.read_text().split(";"))
+    ]
+    assert [str(path.relative_to(SQL)) for path in found] == homes
+
+
+def test_one_function_writes_the_link_of_a_notice_and_one_takes_an_account_back():
+    calls = {
+        'write_token(tx, user.id, "undo")': "auth/flows/messages/outgoing.py",
+        '"change_undone"': "auth/flows/links/undo.py",
+    }
+    for call, home in calls.items():
+        callers = [path for path in (ROOT / "auth").rglob("*.py") if call in path.read_text()]
+        assert [str(path.relative_to(ROOT)) for path in callers] == [home]

@@ -1,0 +1,95 @@
+"""`latchkey migrate`: brings the database of an earlier release up to date."""
+
+import json
+import os
+import pty
+import re
+from contextlib import closing
+
+import psycopg2
+import pytest
+from click.testing import CliRunner
+
+from auth.ops.commands import main
+from sql import schema
+from tests.support import catalog, oldest_release
+from tests.support.commands import run_process, start_process
+from tests.support.environment import clear_settings
+from tests.support.processes import CHECKOUT
+
+
+@pytest.fixture
+def url(new_database, oldest_release_files):
+    return new_database(oldest_release.script(oldest_release_files))
+
+
+@pytest.fixture
+def migrate(monkeypatch, tmp_path, url):
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", url)
+    return lambda *options: CliRunner().invoke(main, ["migrate", *options])
+
+
+def test_database_of_an_earlier_release_is_upgraded_once(migrate):
+    steps = [path.stem for path in schema.MIGRATIONS.values()]
+    first, second = migrate(), migrate()
+    assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
+    assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
+    assert migrate("--json").output == '{"steps": []}\n'
+
+
+def test_progress_is_shown_on_a_terminal(url, tmp_path):
+    ours, theirs = pty.openpty()
+    environment = {"PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
+    done = run_process(environment, "migrate", "--json", cwd=tmp_path, stderr=theirs)
+    os.close(theirs)
+    shown = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert "Upgrading the schema" in shown
+    assert "100%" in shown
+    assert done.stdout.startswith('{"steps": ["0016_')
+
+
+def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):
+    broken = tmp_path / "0016_breaks.sql"
+    broken.write_text("CREATE TABLE added (x integer);\nINSERT INTO added VALUES ('nonsense');\n")
+    monkeypatch.setitem(schema.MIGRATIONS, 16, broken)
+    before = catalog.lines(url)
+    result = migrate()
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert result.output.startswith("Error: DATABASE_URL: The schema cannot be applied: 0016_breaks: ")
+    assert catalog.lines(url) == before
+
+
+def test_unreachable_database_is_one_line(migrate, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://auth:topsecret@127.0.0.1:1/auth")
+    result = migrate()
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert "topsecret" not in result.output
+
+
+def test_embedded_postgres_that_does_not_run_is_left_to_the_start(migrate, monkeypatch, tmp_path):
+    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
+    result = migrate()
+    assert (result.exit_code, result.output) == (
+        0,
+        "Nothing is migrated until the service starts: DATABASE_URL is not set, and no service runs with the state"
+        f" directory {tmp_path}/var. Start it, or set AUTH_STATE_DIR to its directory.\n",
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_migration_names_the_transaction_that_it_waits_for(url, tmp_path):
+    environment = {"PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
+    with closing(psycopg2.connect(url, application_name="pg_dump")) as dump:
+        dump.cursor().execute("SELECT FROM users")
+        migrating = start_process(environment, "migrate", cwd=tmp_path)
+        assert migrating.stderr
+        notice = json.loads(migrating.stderr.readline())
+    assert migrating.communicate()[0].split()[-1] == "functions"
+    assert notice["level"] == "warning"
+    assert re.match(
+        r"Trying again: 0016_first_.*: process \d+ of Postgres \(pg_dump\), for \d+ s", notice["event"]
+    )

@@ -1,0 +1,263 @@
+"""`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
+
+import fcntl
+import json
+import os
+import pwd
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from auth.core.settings import running, state
+from tests.support import log_watch
+from tests.support.commands import run_with_settings
+from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
+from tests.support.server import ServerClient
+from tests.support.users import PASSWORD
+from tests.support.wheels import build_wheel
+
+pytestmark = pytest.mark.root
+
+
+# Modules of an application, which would end the service if it imported them.
+OWN_MODULES = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[Path]:
+    """The folder that the wheel is installed in."""
+    with short_directory() as directory:
+        with ZipFile(build_wheel(directory)) as wheel:
+            wheel.extractall(directory / "installed")
+        yield directory / "installed"
+
+
+@pytest.fixture(scope="module")
+def service(installed) -> Iterator[Service]:
+    """A service with an embedded database, which was started in the directory of an application."""
+    with short_directory() as directory:
+        for name in OWN_MODULES:
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_text("raise SystemExit('This is the application.')")
+        command = [sys.executable, "-P", "-m", "latchkey_auth", "serve"]
+        changes = {"PYTHONPATH": str(installed), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
+        with Service(directory / "var", command=command, directory=directory, **changes) as service:
+            yield service
+        log_watch.scan_log("the first start", service.log())
+
+
+@pytest.fixture(scope="module")
+def client(service) -> Iterator[ServerClient]:
+    with closing(ServerClient(service.port)) as client:
+        yield client
+
+
+def test_wheel_has_one_top_level_package_which_holds_everything(installed):
+    names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+    assert names == {"latchkey_auth"}
+    tracked = [
+        "auth",
+        "sql",
+        "deploy",
+        "docs",
+        "app.py",
+        "wsgi.py",
+        "gunicorn.conf.py",
+        "schema.sql",
+        "openapi.yaml",
+    ]
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={CHECKOUT}", "ls-files", *tracked],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [name for name in listed.stdout.split() if not (installed / "latchkey_auth" / name).exists()] == []
+
+
+def test_command_of_the_wheel_is_called_latchkey_in_its_help(installed):
+    command = [sys.executable, "-P", "-m", "latchkey_auth", "clients", "create", "--help"]
+    environment = {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: latchkey clients create [OPTIONS] NAME")
+
+
+def test_delivery_process_runs_from_the_wheel(service, installed):
+    (process,) = wait_until(service.delivery_processes)
+    environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    assert f"PYTHONPATH={installed}/latchkey_auth:{installed}".encode() in environment
+
+
+def test_messages_are_printed_on_localhost_and_not_logged(service, client):
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    (link,) = wait_until(
+        lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE)
+    )
+    log = [line for line in service.text().splitlines() if line.startswith("{")]
+    assert log
+    assert not [line for line in log if "dave@example.com" in line or link in line]
+    assert service.get(link)[1] == b""
+
+
+def test_command_finds_the_embedded_database_of_a_running_service(service, client):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    result = run_with_settings(environment, "create-admin", "carol@example.com")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
+    body = {"email": "carol@example.com", "password": PASSWORD}
+    assert client.post("/login-admin", json=body).status_code == 200
+
+
+def test_command_with_other_settings_than_the_service_names_them_and_what_to_paste(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir)}
+    problem = (
+        "The running service has other settings than this command: {}. To act with the service's, run: {}"
+    )
+    own_name = problem.format("AUTH_BRAND_NAME", "unset AUTH_BRAND_NAME")
+    both = problem.format(
+        "AUTH_BCRYPT_COST, AUTH_BRAND_NAME", "export AUTH_BCRYPT_COST=4; unset AUTH_BRAND_NAME"
+    )
+    for changes, said in (({}, own_name), ({"AUTH_BCRYPT_COST": "5"}, both)):
+        changed = environment | {"AUTH_BRAND_NAME": "Acme"} | changes
+        for command in (["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+            result = run_with_settings(changed, *command)
+            assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {said}\n")
+        assert f"✗ {said}\n" in run_with_settings(changed, "doctor").stdout
+
+
+def test_line_of_the_refusal_lets_the_command_act(service):
+    environment = os.environ | {
+        "AUTH_STATE_DIR": str(service.state_dir),
+        "AUTH_BRAND_NAME": "A me",
+        "PORT": "1",
+    }
+    command = f"{sys.executable} -m latchkey_auth mail-test carol@example.com"
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", script], env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+
+    line = run(command).stderr.partition(", run: ")[2].strip()
+    assert line == f"export PORT={service.port}; unset AUTH_BRAND_NAME"
+    assert f"Subject: Test email from http://localhost:{service.port}\n" in run(f"{line}\n{command}").stdout
+
+
+def test_command_with_other_settings_of_requests_only_acts(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_CORS_ORIGINS": "https://app.example.com"}
+    result = run_with_settings(environment, "mail-test", "carol@example.com")
+    assert (result.exit_code, "To: carol@example.com" in result.stdout) == (3, True)
+
+
+def test_settings_that_no_command_reads_are_read_for_requests_only():
+    of_requests = ("auth/flows/", "auth/web/", "auth/extensions/openid/api/", "auth/core/settings/")
+    words = re.compile(rf"\b({'|'.join(running.OF_REQUESTS)})\b")
+    readers = {path for path in (CHECKOUT / "auth").rglob("*.py") if words.search(path.read_text())}
+    names = {path.relative_to(CHECKOUT).as_posix() for path in readers}
+    assert {name for name in names if not name.startswith(of_requests)} == set()
+
+
+def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+    result = run_with_settings(environment, "mail-test", "--unit", "latchkey-backup", "ops@example.com")
+    assert "latchkey-backup has failed on" in result.stdout, result.stderr
+
+
+def test_failed_start_beside_a_running_service_is_no_problem(service):
+    running.keep_error(service.state_dir, "PORT: 8000 is in use")
+    assert running.last_error(service.state_dir) is None
+
+
+def test_record_of_a_service_that_has_ended_does_not_hinder_commands_that_run_at_once(tmp_path):
+    path = tmp_path / "service.json"
+    path.write_text('{"settings": {"PORT": "1"}, "sources": []}')
+    with path.open("rb") as other_command:
+        fcntl.flock(other_command, fcntl.LOCK_SH)
+        assert running.given(tmp_path) == {}
+
+
+def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_record(tmp_path):
+    (tmp_path / ".env").write_text(
+        "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
+    )
+    settings = {"AUTH_BRAND_NAME": "Acme", "AUTH_SMTP_CLIENT_SECRET": "hidden", "PORT": "8001"}
+    # Its process cannot be read.
+    record = {"settings": settings, "pid": 0, "dotenv": str(tmp_path / ".env")}
+    path = tmp_path / "service.json"
+    path.write_text(json.dumps(record))
+    with path.open("rb") as service:
+        fcntl.flock(service, fcntl.LOCK_EX)
+        taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
+        assert running.given(tmp_path) == taken
+        # That of 0.3.1.
+        path.write_text(json.dumps({"settings": settings, "sources": []}))
+        assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+
+
+def test_command_of_another_user_refuses_the_settings_of_the_service(service, monkeypatch, tmp_path):
+    # As root, for a service that runs as another user. No file in its directory is read or printed.
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    for command in (["doctor"], ["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+        result = run_with_settings({"AUTH_STATE_DIR": str(service.state_dir)}, *command)
+        owner = pwd.getpwuid(os.getuid()).pw_name
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(f"Error: The service in {service.state_dir} runs as {owner}, but ")
+        assert result.stderr.endswith(f"Run it as {owner}, for example with sudo -u {owner}.\n")
+    running.keep_error(tmp_path, "made up by that user")
+    assert running.last_error(tmp_path) is None
+
+
+def test_command_follows_no_link_that_another_user_may_have_put_into_the_state_directory(service, tmp_path):
+    (tmp_path / "service.json").symlink_to(service.state_dir / "service.json")
+    assert not running.is_serving(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / "lock").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic"):
+        state.lock(tmp_path)
+    assert victim.read_text() == "kept"
+    os.mkfifo(tmp_path / "start_error")
+    assert not running.last_error(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_environment_of_a_process_of_another_user_is_not_read(tmp_path):
+    """The process id of a service that was killed may be another one's by now."""
+    path = tmp_path / "service.json"
+    command = ["/bin/sh", "-c", "echo; read line"]
+    for user, taken in ((0, {"PORT": "8001"}), (pwd.getpwnam("nobody").pw_uid, {})):
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, env={"PORT": "8001"}, cwd="/", user=user, **pipes)
+        path.write_text(json.dumps({"settings": {}, "pid": process.pid, "dotenv": "none"}))
+        with process, path.open("rb") as service:
+            fcntl.flock(service, fcntl.LOCK_EX)
+            assert process.stdout
+            process.stdout.readline()
+            assert running.given(tmp_path) == taken
+            process.communicate(b"\n")
+
+
+def test_settings_that_a_command_took_end_with_it(service):
+    before = dict(os.environ)
+    run_with_settings({"AUTH_STATE_DIR": str(service.state_dir)}, "explain", "nobody@example.com")
+    assert dict(os.environ) == before
+
+
+def test_command_speaks_of_the_port_of_the_service(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    result = run_with_settings(environment, "create-admin", "erin@example.com")
+    assert f"Sign in to the console: http://localhost:{service.port}/console\n" in result.stdout
+
+
+def test_record_of_the_settings_has_no_secrets_and_is_private(service):
+    path = service.state_dir / "service.json"
+    assert path.stat().st_mode & 0o077 == 0
+    assert set(json.loads(path.read_text())["settings"]) == {"AUTH_BCRYPT_COST", "PORT"}

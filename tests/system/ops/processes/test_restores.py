@@ -1,0 +1,215 @@
+"""Restoring into databases next to that of the tests."""
+
+import dataclasses
+from collections import deque
+from contextlib import closing
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from auth.core import files
+from auth.core.keys.openid_keys import OpenIdKeys
+from auth.core.settings import kept_secrets
+from auth.flows.commands import progress_of
+from auth.ops.backups import age, archive, restores, writing
+from auth.ops.backups.archive import BackupError
+from auth.ops.backups.restored_secrets import RestoredSecrets
+from auth.ops.processes.postgres_programs import NoProgramError
+from sql import queries
+from tests.support.cases import cases
+from tests.support.processes import wait_until
+
+RECIPIENT, IDENTITY = age.new_identity()
+TARGET = "latchkey_restore_tests"
+SECRETS = {
+    "secret_key": "the secret key of this machine before",
+    "service_role_key": "the service role key of this machine before",
+}
+
+
+@pytest.fixture
+def url(database, database_url):
+    """An empty database, which a role with few rights owns."""
+    name = f"{TARGET}_{urlsplit(database_url).path[1:]}"
+    drop = 'DROP DATABASE IF EXISTS "{}" WITH (FORCE)'
+    if not database.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        pytest.skip("NOT TESTED: the role of TEST_DATABASE_URL cannot create roles")
+    database.run(f"CREATE ROLE {TARGET}")
+    database.run(f"GRANT {TARGET} TO current_user")
+    database.run(f'CREATE DATABASE "{name}" OWNER {TARGET}')
+    yield urlsplit(database_url)._replace(path=f"/{name}").geturl()
+    for suffix in ("", "_restoring", "_before_restore"):
+        database.run(drop.format(name + suffix))
+    database.run(f"DROP ROLE {TARGET}")
+
+
+@pytest.fixture
+def backup(alice, parts, database_url, tmp_path):
+    settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
+    OpenIdKeys(parts.db, parts.sealer).make_first()
+    for task in ("backup", "verified_backup", "counts"):
+        queries.record_done(parts.db, task=task)
+    progress = partial(progress_of, "Backing up")
+    file, _ = writing.write(settings, database_url, tmp_path / "backup.age", None, progress)
+    return file
+
+
+@pytest.fixture
+def restore(backup, parts, tmp_path):
+    """Return a function that restores into a database, with the secrets of a state directory."""
+
+    def restore(url):
+        manifest = archive.verify(backup, IDENTITY, lambda _: None)
+        settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
+        secrets = RestoredSecrets.of_backup(settings, manifest)
+        plaintext = archive.read(backup, IDENTITY, lambda _: None)
+        return restores.restore(url, plaintext, secrets, restores.Options())
+
+    return restore
+
+
+@pytest.fixture
+def directory(tmp_path):
+    directory = tmp_path / "var"
+    directory.mkdir()
+    for name, secret in SECRETS.items():
+        files.write(directory / name, secret + "\n")
+    return directory
+
+
+def files_of(directory):
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+def query(url, statement):
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
+    url, restore, directory, parts, database
+):
+    as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
+    assert restore(as_role) is None
+    assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
+    # Else the doctor would be content with the backup of another machine.
+    assert query(url, "SELECT task FROM last_done") == [("counts",)]
+    assert query(url, "SELECT id FROM openid_keys") == [
+        (key.kid,) for key in OpenIdKeys(parts.db, parts.sealer).all()
+    ]
+    assert query(url, "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'users'") == [(True,)]
+    assert files_of(directory)["service_role_key"] == parts.settings.service_role_key[0] + "\n"
+
+    # Postgres ends the backend of a closed connection a moment later.
+    name = urlsplit(url).path[1:]
+    clients = "SELECT count(*) FROM pg_stat_activity WHERE datname = %(name)s AND usesysid IS NOT NULL"
+    wait_until(lambda: database.value(clients, name=name) == 0)
+    with pytest.raises(BackupError, match="is not empty, and this role cannot replace it"):
+        restore(as_role)
+
+
+@pytest.fixture
+def ascii_template(database):
+    """The template of a Postgres that was set up under LANG=C."""
+    encode = "UPDATE pg_database SET encoding = pg_char_to_encoding(%(name)s) WHERE datname = 'template0'"
+    database.run(encode, name="SQL_ASCII")
+    yield
+    database.run(encode, name="UTF8")
+
+
+@pytest.mark.usefixtures("ascii_template", "directory")
+def test_restored_database_is_utf8_where_the_template_is_not(url, restore):
+    restore(url)
+    assert query(url, "SHOW server_encoding") == [("UTF8",)]
+
+
+def test_database_in_use_is_refused(url, restore, directory):
+    before = files_of(directory)
+    with closing(psycopg2.connect(url)), pytest.raises(BackupError, match=r"has other connections \(1\)"):
+        restore(url)
+    assert files_of(directory) == before
+
+
+def test_database_that_is_used_again_at_the_last_step_stays_with_its_secrets(
+    url, restore, directory, database, monkeypatch
+):
+    monkeypatch.setattr(restores, "_check_target", lambda target: None)
+    before = files_of(directory)
+    with closing(psycopg2.connect(url)), pytest.raises(psycopg2.errors.ObjectInUse):
+        restore(url)
+    assert files_of(directory) == before
+    assert query(url, "SELECT to_regclass('users')") == [(None,)]
+    assert database.value("SELECT count(*) FROM pg_database WHERE datname LIKE '%%_restoring'") == 0
+
+
+def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_exchanged(
+    url, restore, directory, parts, monkeypatch
+):
+    """A restore that is killed then leaves a service that starts, whichever database has the name."""
+    seen: dict[str, Any] = {}
+
+    def look(*_):
+        values = dict.fromkeys(("jwt_keys", "jwt_secret", "secret_key", "service_role_key"), "")
+        problems = kept_secrets.add(values | {"state_dir": directory}, "refuse")
+        seen.update(problems=problems, **files_of(directory))
+
+    run = restores._run
+    monkeypatch.setattr(
+        restores,
+        "_run",
+        lambda cursor, text, *names: (look() if "RENAME" in text else None, run(cursor, text, *names)),
+    )
+    restore(url)
+    assert seen["problems"] == []
+    assert seen["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
+    assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
+
+
+def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
+    restore(url)  # an empty database is not kept
+    for name, secret in SECRETS.items():
+        files.write(directory / name, secret + "\n")
+    restore(url)
+    (directory / "restored.env").touch()
+    restored = files_of(directory)
+    settings = dataclasses.replace(parts.settings, state_dir=directory)
+    kept = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
+    with closing(psycopg2.connect(kept)):
+        restores.forget_former(url, settings)  # as a backup does
+        with pytest.raises(psycopg2.errors.ObjectInUse):
+            restores.undo(url, settings)
+    assert files_of(directory) == restored
+    restores.undo(url, settings)
+    assert files_of(directory)["secret_key"].strip() == SECRETS["secret_key"]
+    assert not (directory / "restored.env").exists()
+
+
+@cases(
+    ("beginning", "reason"),
+    [
+        ("", "backslash commands are restricted"),
+        ("\\unrestrict known\n", "wrong key"),
+        ("\\restrict known\nSELECT 1;\n\\unrestrict known\n", "wrong key"),
+    ],
+)
+def test_commands_of_the_shell_in_a_dump_are_not_run(url, backup, tmp_path, beginning, reason):
+    manifest = archive.verify(backup, IDENTITY, lambda _: None)
+    dump = f"{beginning}\\! touch {tmp_path}/ran\n"
+    plaintext = archive.plaintext(manifest, [dump.encode()], lambda _: None)
+    with pytest.raises(NoProgramError, match=reason):
+        restores.fill(url, plaintext, restores.Options())
+    assert not (tmp_path / "ran").exists()
+
+
+def test_sql_is_decompressed_in_small_pieces_and_ends_where_the_file_does(backup):
+    manifest = archive.verify(backup, IDENTITY, lambda _: None)
+    whole = b"".join(archive.plaintext(manifest, [b"-" * 30_000_000], lambda _: None))
+    lengths = [*map(len, archive.parse([whole])[1])]
+    assert (sum(lengths), max(lengths) < 2_000_000) == (30_000_000, True)
+    for changed in (whole + b"more", whole[:-9]):
+        with pytest.raises(archive.UnusableFileError, match="cannot be decompressed"):
+            deque(archive.parse([changed])[1], maxlen=0)

@@ -1,0 +1,296 @@
+"""The test kit: the fixture `latchkey`, `mint`, and the databases of the test server."""
+
+import contextlib
+import socket
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+import pytest
+import standardwebhooks
+from psycopg2.extensions import parse_dsn
+
+from auth.ops.testkit import Refused, databases
+from latchkey_auth.testing import Control, Latchkey, LatchkeyError, jwks, mint
+from tests.support.cases import cases
+from tests.support.processes import wait_until
+
+
+@pytest.fixture(scope="session")
+def latchkey_settings() -> dict[str, str]:
+    hooks = ("BEFORE_USER_CREATED", "CUSTOM_ACCESS_TOKEN", "SEND_SMS")
+    return {"AUTH_ANONYMOUS_ENABLED": "true"} | {f"AUTH_HOOK_{name}": "capture" for name in hooks}
+
+
+@pytest.fixture
+def http(latchkey: Latchkey):
+    with httpx.Client(base_url=latchkey.url, trust_env=False, timeout=60) as http:
+        yield http
+
+
+def refused(text: str):
+    return pytest.raises(LatchkeyError, match=text)
+
+
+def test_user_has_what_the_test_chose_and_signs_in(latchkey, http):
+    chosen = {"role": "editor", "app_metadata": {"plan": "pro"}, "user_metadata": {"name": "Alice"}}
+    alice = latchkey.user(email="alice@example.com", password="Correct-Horse-7-Battery", **chosen)
+    credentials = {"email": alice.email, "password": alice.password}
+    assert http.post("/token?grant_type=password", json=credentials).status_code == 200
+    user = http.get("/user", headers=alice.headers()).json()
+    assert (user["id"], user["email"]) == (alice.id, "alice@example.com")
+    assert {name: user[name] | chosen[name] for name in ("app_metadata", "user_metadata")} == {
+        name: user[name] for name in ("app_metadata", "user_metadata")
+    }
+    assert user["role"] == "editor"
+
+
+def test_users_of_other_kinds(latchkey, http):
+    phone, guest = latchkey.user(phone="+4915112345678"), latchkey.user(anonymous=True)
+    assert http.get("/user", headers=phone.headers()).json()["phone"] == "+4915112345678"
+    assert http.get("/user", headers=guest.headers()).json()["is_anonymous"]
+    new = latchkey.user(confirmed=False)
+    credentials = {"email": new.email, "password": new.password}
+    assert (
+        http.post("/token?grant_type=password", json=credentials).json()["error_code"]
+        == "email_not_confirmed"
+    )
+    with refused("email_exists"):
+        latchkey.user(email=new.email)
+
+
+def test_many_users_sign_in_with_their_password(latchkey, http):
+    *_, last = users = latchkey.users(2_000)
+    assert len({user.email for user in users}) == 2_000
+    credentials = {"email": last.email, "password": last.password}
+    assert http.post("/token?grant_type=password", json=credentials).status_code == 200
+    # As those of POST /admin/users.
+    objects = [http.get("/user", headers=user.headers()).json() for user in (last, latchkey.user())]
+    assert objects[0].keys() == objects[1].keys()
+    assert objects[0]["identities"][0]["identity_data"] == {"sub": last.id, "email": last.email}
+
+
+def test_token_has_the_chosen_level_expiry_and_claims(latchkey, http):
+    alice = latchkey.user(factors=["totp"])
+    full, lacking = alice.session(), alice.session(aal="aal1")
+    claims = [
+        jwt.decode(each["access_token"], options={"verify_signature": False}) for each in (full, lacking)
+    ]
+    assert [(each["aud"], each["aal"]) for each in claims] == [
+        ("authenticated", "aal2"),
+        ("second_step", "aal1"),
+    ]
+    assert http.get("/user", headers=alice.headers()).status_code == 200
+    assert http.get("/user", headers=alice.headers(expires_in=-60)).json()["error_code"] == "bad_jwt"
+    own = jwt.decode(alice.token(claims={"plan": "pro", "phone": None}), options={"verify_signature": False})
+    assert (own["plan"], "phone" in own) == ("pro", False)
+    refreshed = http.post("/token?grant_type=refresh_token", json={"refresh_token": full["refresh_token"]})
+    assert refreshed.status_code == 200
+
+
+def test_code_of_the_authenticator_app_works_each_time(latchkey, http):
+    alice = latchkey.user(factors=["totp"])
+    for _ in range(2):
+        headers = alice.headers(aal="aal1")
+        (factor,) = http.get("/user", headers=headers).json()["factors"]
+        challenge = http.post(f"/factors/{factor['id']}/challenge", headers=headers, json={}).json()
+        body = {"challenge_id": challenge["id"], "code": alice.totp()}
+        assert http.post(f"/factors/{factor['id']}/verify", headers=headers, json=body).status_code == 200
+    with refused("authenticator app"):
+        latchkey.user().totp()
+
+
+def test_cookies_sign_a_browser_in_on_the_pages(latchkey, http):
+    (cookie,) = latchkey.user(email="alice@example.com").cookies()
+    answer = http.get(
+        "/account", headers={"Cookie": f"{cookie['name']}={cookie['value']}", "Accept": "text/html"}
+    )
+    assert "alice@example.com" in answer.text
+
+
+def test_supabase_client_is_signed_in(latchkey):
+    alice = latchkey.user()
+    assert alice.supabase().auth.get_user().user.id == alice.id
+
+
+def test_hooks_are_captured_and_answer_what_the_test_says(latchkey, http):
+    alice = latchkey.user(phone="+4915112345678")
+    latchkey.answer("customize-access-token", {"error": {"http_code": 403, "message": "Not today"}})
+    with refused("Not today"):
+        alice.token()
+    answer = {"error": {"http_code": 400, "message": "By invitation only"}}
+    latchkey.answer("before-user-created", answer)
+    new = {"email": "eve@example.com", "password": "Correct-Horse-7-Battery"}
+    assert http.post("/signup", json=new).json()["msg"] == "By invitation only"
+    http.post("/otp", json={"phone": alice.phone})
+    assert latchkey.inbox.all() == []
+    names = {call.hook for call in latchkey.hooks}
+    assert names == {"customize-access-token", "before-user-created", "send-sms"}
+    for call in latchkey.hooks:
+        standardwebhooks.Webhook(latchkey.hook_secret).verify(call.text, call.headers)
+
+
+def test_inbox_has_mail_at_once(latchkey, http):
+    alice = latchkey.user()
+    for _ in range(2):
+        http.post("/recover", json={"email": alice.email})
+    mail = latchkey.inbox.last(alice)
+    assert (len(latchkey.inbox.all(alice.email)), mail.kind, mail.code in mail.text) == (2, "recovery", True)
+    assert mail.link in mail.text
+    assert mail.html.startswith("<!doctype html>")
+
+
+def test_webhooks_are_signed(latchkey):
+    alice = latchkey.user()
+    (event,) = latchkey.webhooks
+    assert (event.body["event"], event.body["data"]["user"]["id"]) == ("user.created", alice.id)
+    standardwebhooks.Webhook(latchkey.webhook_secret).verify(event.text, event.headers)
+
+
+def test_requests_fail_as_often_as_told(latchkey, http):
+    alice = latchkey.user()
+    body = {"refresh_token": alice.session()["refresh_token"]}
+    latchkey.fail("refresh", times=2)
+    latchkey.fail("GET /us*", status=500)
+    answers = [http.post("/auth/v1/token?grant_type=refresh_token", json=body) for _ in range(3)]
+    assert [(each.status_code, each.headers.get("Retry-After")) for each in answers] == [(503, "1")] * 2 + [
+        (200, None)
+    ]
+    answers = [http.get("/user", headers=alice.headers()) for _ in range(2)]
+    assert [each.status_code for each in answers] == [500, 200]
+    with refused("418"):
+        latchkey.fail("refresh", status=418)
+
+
+def test_time_passes_for_one_user(latchkey, http):
+    sessions = [latchkey.user(), latchkey.user()]
+    tokens = [{"refresh_token": user.session()["refresh_token"]} for user in sessions]
+    latchkey.age(sessions[0], days=31)
+    answers = [http.post("/token?grant_type=refresh_token", json=each) for each in tokens]
+    assert [each.status_code for each in answers] == [400, 200]
+    http.post("/recover", json={"email": sessions[1].email})
+    latchkey.age(sessions[1], hours=2)
+    code = latchkey.inbox.last(sessions[1]).code
+    spent = http.post("/verify", json={"type": "recovery", "email": sessions[1].email, "token": code})
+    assert spent.json()["error_code"] == "otp_expired"
+
+
+def test_reset_leaves_nothing_but_the_service(latchkey, http):
+    alice = latchkey.user()
+    headers = alice.headers()
+    http.post("/recover", json={"email": alice.email})
+    assert latchkey.inbox.all()
+    latchkey.fail("GET /user")
+    latchkey.reset()
+    assert (latchkey.inbox.all(), latchkey.webhooks) == ([], [])
+    assert http.get("/user", headers=headers).json()["error_code"] == "user_not_found"
+    latchkey.user()
+    assert len(latchkey.webhooks) == 1
+
+
+def test_control_needs_its_key_and_listens_on_loopback_only(latchkey):
+    address = urlsplit(latchkey._control.url)
+    for key in ("", "another"):
+        with refused("key"):
+            Control(latchkey._control.url, key).call("user")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", address.port or 0)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", urlsplit(latchkey.url).port or 0)).close()
+
+
+def test_control_reads_chunks(latchkey):
+    headers = {"Authorization": f"Bearer {latchkey._control._key}"}
+    chunks = iter([b'{"email": ', b'"alice@example.com"}'])
+    answer = httpx.post(
+        f"{latchkey._control.url}/user", headers=headers, content=chunks, trust_env=False, timeout=60
+    )
+    assert answer.json()["email"] == "alice@example.com"
+
+
+@cases(
+    "settings",
+    [{"AUTH_BIND": "::"}, {"DATABASE_URL": "postgresql://x/x"}, {"AUTH_STATE_DIR": "/"}, {"PATH": "/"}],
+)
+def test_settings_that_would_leave_the_machine_are_refused(latchkey_server, settings):
+    url, key = urlsplit(latchkey_server._control.url), latchkey_server._control._key
+    with refused(next(iter(settings))):
+        Control(f"{url.scheme}://{url.netloc}", key).start(settings)
+
+
+def test_invalid_setting_is_named(latchkey_server):
+    url, key = urlsplit(latchkey_server._control.url), latchkey_server._control._key
+    with refused("AUTH_ACCESS_TOKEN_LIFETIME"):
+        Control(f"{url.scheme}://{url.netloc}", key).start({"AUTH_ACCESS_TOKEN_LIFETIME": "soon"})
+
+
+def test_minted_token_is_verified_by_the_keys():
+    token = mint({"role": "editor", "phone": None}, issuer="https://auth.example.com")
+    (key,) = jwt.PyJWKSet.from_dict(jwks()).keys
+    options: Any = {"require": ["exp", "sub", "session_id"]}
+    expected: Any = {"issuer": "https://auth.example.com", "audience": "authenticated"}
+    claims = jwt.decode(token, key, ["ES256"], options=options, **expected)
+    assert (claims["role"], claims["exp"] > time.time(), "phone" in claims) == ("editor", True, False)
+    with pytest.raises(jwt.InvalidSignatureError):
+        jwt.decode(f"{token[:-4]}AAAA", key, ["ES256"], **expected)
+
+
+@cases(
+    "url",
+    [
+        "postgresql://db.example.com/postgres",
+        "postgresql://localhost,db.example.com/postgres",
+        "postgresql://localhost/postgres?hostaddr=192.0.2.1",
+        "postgresql:///postgres?service=production",
+        "postgresql://localhost/postgres?dbname=production",
+        "host=localhost dbname=postgres",
+        "nonsense",
+    ],
+)
+def test_postgres_that_may_be_foreign_is_refused(url):
+    with pytest.raises(Refused, match="LATCHKEY_TEST_DATABASE_URL"):
+        databases.refuse_remote(url)
+
+
+@cases(
+    ("url", "named"),
+    [
+        ("postgresql:///postgres", {}),
+        ("postgres://u:p%40@[::1]:5433/", {"user": "u", "password": "p@", "host": "::1", "port": "5433"}),
+        ("postgresql:///postgres?host=/run/postgresql", {"host": "/run/postgresql"}),
+    ],
+)
+def test_postgres_of_this_machine_keeps_its_place(url, named):
+    databases.refuse_remote(url)
+    assert parse_dsn(databases.Databases(url)._of("one")) == named | {"dbname": "one"}
+
+
+def test_databases_of_killed_test_servers_are_dropped_and_no_others(all_rows, database_url):
+    def present() -> set[str]:
+        return {
+            row.datname
+            for row in all_rows.all("SELECT datname FROM pg_database WHERE datname LIKE 'latchkey_test%%'")
+        }
+
+    all_rows.run("CREATE DATABASE latchkey_test_of_somebody")
+    try:
+        with contextlib.closing(databases.Databases(database_url)) as living:
+            first = databases.Databases(database_url)
+            killed, kept = first.make(), first.make()
+            killed.connection.close()
+            # Postgres ends the backend of a closed connection a moment later.
+            name = urlsplit(killed.url).path[1:]
+            clients = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = %(name)s AND usesysid IS NOT NULL"
+            )
+            wait_until(lambda: all_rows.value(clients, name=name) == 0)
+            living.make()
+            names = {urlsplit(each.url).path[1:] for each in (killed, kept)}
+            assert present() & names == {urlsplit(kept.url).path[1:]}
+            first.close()
+        assert {name for name in present() if "template" not in name} == {"latchkey_test_of_somebody"}
+    finally:
+        for name in present():
+            all_rows.run(f'DROP DATABASE "{name}" WITH (FORCE)')
