@@ -32,7 +32,7 @@ def create_app(config: Settings | None = None) -> Flask:
     config = config or settings.load()
     logs.configure(config, edge.log_context)
     app = Application("auth", static_folder="web/html/static")
-    app.show_rooms(["web/html", *(f"extensions/{each}" for each in extensions.on(config))])
+    app.show_rooms(["web/html", *(f"extensions/{name}" for name in extensions.names_on(config))])
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
@@ -41,8 +41,9 @@ def create_app(config: Settings | None = None) -> Flask:
     html.init_app(app, config)
     for view in HOUSE:
         app.register_blueprint(view.blueprint)
-    extensions.init_app(app, parts)
-    for wing, blueprint in disabled.BLUEPRINTS.items():
-        if wing not in extensions.on(config):
+    for extension in parts.extensions:
+        extension.init_app(app)
+    for name, blueprint in disabled.BLUEPRINTS.items():
+        if name not in extensions.names_on(config):
             app.register_blueprint(blueprint)
     return app

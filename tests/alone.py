@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from auth.extensions import WINGS
+from auth.extensions import EXTENSIONS
 from tests.support.fake_provider import FakeProvider
 from tests.support.http_target import HttpTarget
 from tests.support.links import BROWSER, Outbox, path
@@ -41,5 +41,9 @@ def test_link_that_a_browser_opens_shows_a_button_and_spends_nothing(client, out
 
 
 def test_no_other_wing_is_imported():
-    assert {wing for wing in WINGS if f"auth.{wing}" in sys.modules} == {"social", "webhooks", "docs"}
+    assert {name for name in EXTENSIONS if f"auth.extensions.{name}" in sys.modules} == {
+        "social",
+        "webhooks",
+        "docs",
+    }
     assert "auth.extensions.docs.rendered" not in sys.modules

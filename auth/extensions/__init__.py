@@ -1,25 +1,163 @@
-"""The wings, and the settings that each is on by.
+"""The extensions, the settings that turn each on, and what an extension may add.
 
-The application, the delivery process and the commands import those that are on. A wing is a package with some
-of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house shows,
-`init_domain(lists, settings)` what the domain asks, also in commands, `senders(settings, db, sealer)` its
-senders by channel, without the database those that need none. `commands()` are the modules of its commands by
-name, and `checks()` those of the doctor, whether it is on or not.
+The application, the delivery process and commands import those that are on; none imports another.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 from auth.core.settings import Settings
 
 if TYPE_CHECKING:
-    from flask import Flask
+    from flask import Blueprint, Flask
+    from flask.typing import ResponseReturnValue
+
+    from auth.core.providers.client import Provider
+    from auth.core.tokens.derived_keys import Sealer
+    from auth.delivery.senders.sender import Sender
+    from auth.flows.checks import Check
+    from sql import Database
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An application whose request waits until the user has signed in, or has signed in again."""
+
+    name: str
+    redirect_uri: str
+    login_hint: str | None
+    # Whether the sign-in is as recent as the application asks.
+    is_fresh: bool
+    # The path and the fields of a form that sends the browser back without a sign-in.
+    declining: str
+    fields: Mapping[str, str]
+
+
+class AdmissionHook(Protocol):
+    def __call__(
+        self, id: str, *, email: str | None, phone: str | None, data: dict[str, Any], provider: str | None
+    ) -> None:
+        """Refuse a new user, or a user's first address, outside any transaction. Raises `ApiError`."""
+
+
+class TokenHook(Protocol):
+    def __call__(self, claims: dict[str, Any], method: str) -> dict[str, Any]:
+        """Return the claims to sign, outside any transaction. Raises `ApiError`.
+
+        `method` is how the user authenticated.
+        """
+
+
+class Extension(Protocol):
+    """What an extension may add. Each method is optional, and imports what it needs when it is called."""
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def init_app(self, app: "Flask") -> None:
+        """Register the routes."""
+        return
+
+    # The JSON API
+
+    def check_act(self, act: str) -> None:
+        """Refuse an act of auth/web/limits.py that has been counted. Raises `ApiError`."""
+        return
+
+    def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
+        """Return the views of further grants of POST /token, by name."""
+        return {}
+
+    def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
+        """Return the claims of a token that is good now, or None.
+
+        `client` asks about it: a row, or None for the service role key.
+        """
+        return None
+
+    def introspection_by_client(self) -> Callable[[], tuple[str, Any]] | None:
+        """Return the function that reads a client's introspection: its token and the client's row."""
+        return None
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return members of the metadata below /.well-known."""
+        return {}
+
+    # Signing up and in
+
+    def admission_hook(self) -> AdmissionHook | None:
+        return None
+
+    def token_hook(self) -> TokenHook | None:
+        return None
+
+    def find_provider(self, name: str) -> "Provider | None":
+        """Return a provider that the settings do not have. Raises `ApiError` if it is disabled."""
+        return None
+
+    def provider_of(self, email: str) -> str | None:
+        """Return the name of the provider that signs an email in, before its password is read."""
+        return None
+
+    # Pages and console
+
+    def pages(self) -> "Sequence[Blueprint]":
+        return ()
+
+    def next_pages(self) -> Sequence[tuple[str, str]]:
+        """Return pages to which a sign-in, a second step or a proof may return.
+
+        Each is the pattern of a parameter `next`, and the page's path, in which {} is that parameter.
+        """
+        return ()
+
+    def waiting_behind(self, next_page: str) -> Waiting | None:
+        """Return the application that waits behind a page, or None."""
+        return None
+
+    def sections(self) -> "Sequence[Blueprint]":
+        """Return sections of the console."""
+        return ()
+
+    def navigation(self) -> Sequence[tuple[int, str, str]]:
+        """Return the place, path and title of sections in the console's navigation."""
+        return ()
+
+    def account_tabs(self) -> Mapping[str, Any]:
+        """Return what NAME/tab.html shows on the account page, below the text `tab` of the catalogue NAME."""
+        return {}
+
+    def user_tabs(self, user_id: str) -> Mapping[str, Any]:
+        """Return what NAME/user_tab.html shows of a user in the console."""
+        return {}
+
+    def data(self) -> Mapping[str, Any]:
+        """Return members of the file with the user's data."""
+        return {}
+
+    # Delivery and operation
+
+    def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
+        """Return senders by channel; without the database, those that need none."""
+        return {}
+
+    @staticmethod
+    def commands() -> Mapping[str, str]:
+        """Return the modules of commands by name, whether the extension is on or not."""
+        return {}
+
+    @staticmethod
+    def checks() -> "Sequence[Check]":
+        """Return the doctor's checks, whether the extension is on or not."""
+        return ()
+
 
 _HOOKS = ("before_user_created", "custom_access_token", "send_email", "send_sms")
-# The pages and the console come last: they show what the others have added to the lists.
-WINGS: dict[str, Callable[[Settings], object]] = {
+EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "social": lambda _settings: True,
     "webhooks": lambda _settings: True,
     "openid": lambda settings: settings.oauth_server,
@@ -33,37 +171,28 @@ WINGS: dict[str, Callable[[Settings], object]] = {
 }
 
 
-def init_domain(parts: Any) -> None:
-    """Let the wings add what the domain asks. Imports no page, so that commands start quickly."""
-    for add in functions(on(parts.settings), "init_domain"):
-        add(parts.lists, parts.settings)
+def names_on(settings: Settings) -> list[str]:
+    return [name for name, is_on in EXTENSIONS.items() if is_on(settings)]
 
 
-def init_app(app: "Flask", parts: Any) -> None:
-    """Let the wings add what the house shows, and their routes."""
-    for add in functions(on(parts.settings), "init_lists"):
-        add(parts.lists, parts.settings)
-    for add in functions(on(parts.settings), "init_app"):
-        add(app)
+def on(settings: Settings) -> tuple[Extension, ...]:
+    """Return the extensions that are on."""
+    return tuple(_class(name)(settings) for name in names_on(settings))
 
 
 def commands() -> dict[str, str]:
-    """Return the modules of the wings' commands by name."""
-    return dict(chain.from_iterable(each().items() for each in functions(WINGS, "commands")))
+    """Return the modules of all extensions' commands by name."""
+    return {name: module for each in _classes() for name, module in each.commands().items()}
 
 
-def checks() -> list[Any]:
-    """Return the wings' checks of a deployment."""
-    return list(chain.from_iterable(each() for each in functions(WINGS, "checks")))
+def checks() -> "list[Check]":
+    """Return all extensions' checks of a deployment."""
+    return [check for each in _classes() for check in each.checks()]
 
 
-def on(settings: Settings) -> list[str]:
-    """Return the names of the wings that are on."""
-    return [wing for wing, is_on in WINGS.items() if is_on(settings)]
+def _classes() -> Iterator[type[Extension]]:
+    return map(_class, EXTENSIONS)
 
 
-def functions(names: Iterable[str], name: str) -> Iterator[Callable[..., Any]]:
-    """Yield what these wings have of a name."""
-    for wing in names:
-        if found := getattr(importlib.import_module(f"auth.extensions.{wing}"), name, None):
-            yield found
+def _class(name: str) -> type[Extension]:
+    return import_module(f"auth.extensions.{name}").EXTENSION

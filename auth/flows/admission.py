@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 from auth.core.addresses import is_possible_phone
+from auth.extensions import AdmissionHook
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 
@@ -33,9 +34,17 @@ def may_become(
         if (email or is_first) and not is_listed(email):
             raise ApiError("email_address_not_authorized")
     id = user_id or str(uuid.uuid4())
-    for ask in latchkey.lists.new_user:
+    for ask in _hooks():
         ask(id, email=email, phone=phone, data=data or {}, provider=provider)
     return id
+
+
+def has_hook() -> bool:
+    return bool(_hooks())
+
+
+def _hooks() -> list[AdmissionHook]:
+    return [hook for each in latchkey.extensions if (hook := each.admission_hook())]
 
 
 def is_listed(email: str | None, *, is_proved: bool = True) -> bool:

@@ -1,11 +1,10 @@
 """The parts of a running service, created once from its settings."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
-from flask import Blueprint, current_app
-from flask.typing import ResponseReturnValue
+from flask import current_app
 
 from auth import extensions
 from auth.core.factors.webauthn import RelyingParty
@@ -25,69 +24,12 @@ from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
+from auth.extensions import Extension
 from auth.web.health import HealthCheck
 from sql import Database
 from sql.pool import SIZE
 
 EXTENSION = "latchkey"
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """An application whose request waits until the user has signed in, or has signed in again."""
-
-    name: str
-    redirect_uri: str
-    login_hint: str | None
-    # Whether the sign-in is as recent as the application asks.
-    is_fresh: bool
-    # The path and the fields of a form that sends the browser back without a sign-in.
-    declining: str
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Lists:
-    """What the wings that are on have added to the house: the house asks these, and imports no wing."""
-
-    # Asked when an act of auth/web/limits.py has been counted, before it does anything; raises `ApiError`.
-    acts: "dict[str, Callable[[], object]]" = field(default_factory=dict)
-    # Asked with an id, addresses, data and a provider, outside any transaction, before a user is made or gets
-    # an address; raises `ApiError`.
-    new_user: "list[Callable[..., object]]" = field(default_factory=list)
-    # Asked with the claims of a token and how the user authenticated, outside any transaction; returns the
-    # claims to sign, or raises `ApiError`. One at most.
-    claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
-    # Asked for a provider by a name that the settings do not have; returns it, or None.
-    providers: "list[Callable[[str], Provider | None]]" = field(default_factory=list)
-    # Asked with an email before its password is read; returns the name of the provider that signs it in, or
-    # None.
-    entrances: "list[Callable[[str], str | None]]" = field(default_factory=list)
-    # The grants of POST /token by their names, beside those of the house: a view for each.
-    grants: "dict[str, Callable[[], ResponseReturnValue]]" = field(default_factory=dict)
-    # Asked with a token and the client that introspects it, or None for the service role key; returns the
-    # claims of a token that is good now, or None.
-    tokens: "list[Callable[[str, Any], dict[str, Any] | None]]" = field(default_factory=list)
-    # Reads an introspection that has the credentials of a client; returns the token and the client's row, or
-    # raises an error that the wing answers. One at most.
-    introspecting_clients: "list[Callable[[], tuple[str, Any]]]" = field(default_factory=list)
-    # Asked for members of the metadata below /.well-known.
-    metadata: "list[Callable[[], dict[str, Any]]]" = field(default_factory=list)
-    # The pages that a sign-in, a second step or a proof may return to: the pattern of a parameter `next`, and
-    # the page's path, in which {} is that parameter.
-    next_pages: "list[tuple[str, str]]" = field(default_factory=list)
-    # Asked with the page that a form leads to; returns the application that waits behind it, or None.
-    waiting: "list[Callable[[str], Waiting | None]]" = field(default_factory=list)
-    # Pages beside those of the account, and sections of the console, with place, path and title of those that
-    # its navigation names.
-    pages: "list[Blueprint]" = field(default_factory=list)
-    sections: "list[Blueprint]" = field(default_factory=list)
-    navigation: "list[tuple[int, str, str]]" = field(default_factory=list)
-    # What the account page shows in <name>/tab.html as `shown`, below the text `tab` of the table <name>,
-    # unless it is None; what the console shows of a user in <name>/user_tab.html; what the data file has.
-    tabs: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
-    user_tabs: "dict[str, Callable[[str], Any]]" = field(default_factory=dict)
-    data: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,7 +55,7 @@ class Latchkey:
     origins: Origins
     providers: Mapping[str, Provider]
     relying_party: RelyingParty
-    lists: Lists = field(default_factory=Lists)
+    extensions: tuple[Extension, ...]
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
@@ -124,7 +66,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
     key_ring, db = KeyRing(settings), make_database(settings, origin, size=SIZE - 1)
     openid_keys = OpenIdKeys(db, key_ring.sealer)
     passwords = Passwords(settings, key_ring.sign_up_salts)
-    parts = Latchkey(
+    return Latchkey(
         settings=settings,
         db=db,
         health=HealthCheck(make_database(settings, origin, size=1)),
@@ -155,9 +97,8 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },
         relying_party=RelyingParty(settings),
+        extensions=extensions.on(settings),
     )
-    extensions.init_domain(parts)
-    return parts
 
 
 def make_database(

@@ -130,7 +130,7 @@ def sends_administrator() -> bool:
 @administrative(Level.SERVICE_ROLE)
 def introspector() -> None:
     """Admit the service role key, and clients, whose credentials the view checks."""
-    if not sends_client_credentials():
+    if introspection_by_client() is None:
         _admit_administrator()
 
 
@@ -165,10 +165,12 @@ def sends_basic() -> bool:
     return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
 
 
-def sends_client_credentials() -> bool:
-    """Whether a request has HTTP Basic, or a form and no other credentials."""
+def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
+    """Return what reads an introspection with a client's credentials: HTTP Basic, or a form and no others."""
     in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
-    return bool(latchkey.lists.introspecting_clients) and (sends_basic() or in_form)
+    if not (sends_basic() or in_form):
+        return None
+    return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 
 
 class CallerParameters(TypedDict):

@@ -152,12 +152,17 @@ def limited(
         key_func=key,
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
-    # What is asked raises or returns None, as the `bool` of an act that nothing asks about returns False.
-    return lambda view: limit(
-        functools.wraps(counted(act)(view))(
-            lambda *args, **kwargs: latchkey.lists.acts.get(act, bool)() or view(*args, **kwargs)
-        )
-    )
+
+    def decorate(view: Callable) -> Callable:
+        @functools.wraps(counted(act)(view))
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            for extension in latchkey.extensions:
+                extension.check_act(act)
+            return view(*args, **kwargs)
+
+        return limit(checked)
+
+    return decorate
 
 
 def register(app: Flask, settings: Settings) -> None:

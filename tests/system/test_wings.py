@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from auth.extensions import WINGS
+from auth.extensions import EXTENSIONS
 from tests.support.processes import CHECKOUT
 from tests.support.wings import EVERY_WING, WINGS_OFF
 
+PACKAGES = {f"extensions.{name}" for name in EXTENSIONS}
 _APPLICATION = "from app import create_app; create_app(settings.load())"
 _COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
 # What only wings need that are off, or what renders /docs.
@@ -45,8 +46,8 @@ def modules(environment):
 
 def test_wing_that_is_off_is_not_imported(modules):
     imported = modules(_APPLICATION, **WINGS_OFF)
-    assert imported & WINGS.keys() == {"social", "webhooks", "docs"}
-    assert imported & {*_LIBRARIES, "docs.rendered"} == set()
+    assert imported & PACKAGES == {f"extensions.{name}" for name in ("social", "webhooks", "docs")}
+    assert imported & {*_LIBRARIES, "extensions.docs.rendered"} == set()
 
 
 def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_database):
@@ -63,13 +64,12 @@ def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_data
 
 
 def test_wing_that_is_on_is_imported(modules):
-    assert modules(_APPLICATION, **EVERY_WING) & WINGS.keys() == WINGS.keys()
+    assert modules(_APPLICATION, **EVERY_WING) & PACKAGES == PACKAGES
 
 
 def test_command_imports_the_hooks_but_no_page(modules):
     hook = "AUTH_HOOK_BEFORE_USER_CREATED"
     imported = modules(_COMMAND, **{hook: "http://localhost/hook", f"{hook}_SECRETS": _SECRETS})
-    assert "hooks.before_user_created" in imported
-    assert [
-        name for name in imported if name.startswith(("web.html", "openid.", "api_keys.", "console."))
-    ] == []
+    pages = ("web.html", *(f"extensions.{name}." for name in ("openid", "api_keys", "console")))
+    assert "extensions.hooks" in imported
+    assert [name for name in imported if name.startswith(pages)] == []

@@ -29,8 +29,8 @@ def senders(
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
-    for add in extensions.functions(extensions.on(settings), "senders"):
-        found |= add(settings, db, sealer)
+    for extension in extensions.on(settings):
+        found |= extension.senders(db, sealer)
     return found
 
 

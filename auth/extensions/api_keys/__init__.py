@@ -1,28 +1,53 @@
 """API keys, with which programs act for a user."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
-    from flask import Flask
-
-    from auth.web.context import Lists
-
-
-def init_lists(lists: "Lists", _settings: Settings) -> None:
-    from auth.extensions.api_keys import console, grant, pages
-
-    lists.grants["api_key"] = grant.sign_in_with_api_key
-    lists.tokens.append(grant.claims_now)
-    lists.pages.append(pages.blueprint)
-    lists.next_pages.append(("api-keys", "account/{}"))
-    lists.tabs["api_keys"] = pages.shown_keys
-    lists.sections.append(console.blueprint)
-    lists.user_tabs["api_keys"] = console.keys_of
+    from flask import Blueprint, Flask
+    from flask.typing import ResponseReturnValue
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.api_keys import routes
+class ApiKeys(Extension):
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.api_keys import routes
 
-    app.register_blueprint(routes.blueprint)
+        app.register_blueprint(routes.blueprint)
+
+    def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
+        from auth.extensions.api_keys import grant
+
+        return {"api_key": grant.sign_in_with_api_key}
+
+    def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
+        from auth.extensions.api_keys import grant
+
+        return grant.claims_now(token, client)
+
+    def pages(self) -> "Sequence[Blueprint]":
+        from auth.extensions.api_keys import pages
+
+        return (pages.blueprint,)
+
+    def next_pages(self) -> Sequence[tuple[str, str]]:
+        return (("api-keys", "account/{}"),)
+
+    def sections(self) -> "Sequence[Blueprint]":
+        from auth.extensions.api_keys import console
+
+        return (console.blueprint,)
+
+    def account_tabs(self) -> Mapping[str, Any]:
+        from auth.extensions.api_keys import pages
+
+        return {"api_keys": pages.shown_keys()}
+
+    def user_tabs(self, user_id: str) -> Mapping[str, Any]:
+        from auth.extensions.api_keys import console
+
+        return {"api_keys": console.keys_of(user_id)}
+
+
+EXTENSION = ApiKeys

@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
 
-    from auth.web.context import Lists
-
 # The acts of AUTH_CAPTCHA_ROUTES. Two routes of one act ask together, or one would lead around the other.
-ACTS = {
+_ACTS = {
     "signup": ("sign_up", "sign_up_anonymously"),
     "recover": ("request_recovery",),
     "resend": ("request_confirmation",),
@@ -20,17 +19,23 @@ ACTS = {
 }
 
 
-def init_lists(lists: "Lists", settings: Settings) -> None:
-    from auth.extensions.captcha import asking
+class Captcha(Extension):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._acts = {act for route in settings.captcha_routes for act in _ACTS[route]}
 
-    lists.acts.update((act, asking.ask) for route in settings.captcha_routes for act in ACTS[route])
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.captcha import routes, widgets
+
+        if self.settings.captcha == "altcha":
+            app.register_blueprint(routes.blueprint)
+        widgets.register(app, self.settings, self._acts)
+
+    def check_act(self, act: str) -> None:
+        if act in self._acts:
+            from auth.extensions.captcha import asking
+
+            asking.ask()
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.captcha import routes, widgets
-    from auth.web.context import EXTENSION
-
-    parts = app.extensions[EXTENSION]
-    if parts.settings.captcha == "altcha":
-        app.register_blueprint(routes.blueprint)
-    widgets.register(app, parts)
+EXTENSION = Captcha

@@ -1,12 +1,12 @@
 """What our pages show of a captcha: the provider's widget, or our solver."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import flask
 from flask import Flask, Response
 from markupsafe import Markup
 
-from auth.web.context import Latchkey
+from auth.core.settings import Settings
 
 # The acts of the forms, by the path that each is sent to.
 _FORMS = {
@@ -27,13 +27,12 @@ _HOSTS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def register(app: Flask, parts: Latchkey) -> None:
+def register(app: Flask, settings: Settings, acts: Set[str]) -> None:
     """Let templates show the widget in the forms that ask, and allow its hosts on those pages only."""
-    settings = parts.settings
     hosts = _HOSTS.get(settings.captcha, {}) if settings.captcha_site_key else {}
 
     def asks(*paths: str) -> list[str]:
-        return [path for path in paths if _FORMS[path] in parts.lists.acts]
+        return [path for path in paths if _FORMS[path] in acts]
 
     def allow_hosts() -> Markup:
         flask.g.shows_captcha = True

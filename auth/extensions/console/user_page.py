@@ -1,6 +1,7 @@
 """A user's page: whether they can sign in, their details, actions, and timeline."""
 
 import json
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
@@ -72,7 +73,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
-        "tabs": {name: show(user.id) for name, show in latchkey.lists.user_tabs.items()},
+        "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
     }
 
 

@@ -2,11 +2,17 @@
 
 from typing import TYPE_CHECKING
 
+from auth.extensions import Extension
+
 if TYPE_CHECKING:
     from flask import Flask
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.docs import routes
+class Docs(Extension):
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.docs import routes
 
-    app.register_blueprint(routes.blueprint)
+        app.register_blueprint(routes.blueprint)
+
+
+EXTENSION = Docs

@@ -9,12 +9,13 @@ from auth.core import promises
 from auth.core.net.redirects import origin
 from auth.core.text import names
 from auth.core.tokens import client_ids, one_time
+from auth.extensions import Waiting
 from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.web import Level, cookies, g, guard
-from auth.web.context import Waiting, latchkey
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 

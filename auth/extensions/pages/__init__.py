@@ -1,49 +1,50 @@
-"""The pages for people: rendering, texts, and one file of views per subject."""
+"""The pages for users: rendering, texts, and one file of views per subject."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
 
-    from auth.web.context import Lists
 
+class Pages(Extension):
+    def init_app(self, app: "Flask") -> None:
+        """Register the pages, also those of other extensions."""
+        from flask import Blueprint
 
-def init_lists(lists: "Lists", _settings: Settings) -> None:
-    lists.next_pages.extend(
-        (
+        from auth.extensions.pages import (
+            account,
+            confirm,
+            factors,
+            passkeys,
+            passwords,
+            profile,
+            removing,
+            sign_in,
+            sign_out,
+            waiting,
+        )
+        from auth.web.context import EXTENSION as PARTS
+        from auth.web.html import problems
+
+        own = (sign_in, sign_out, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
+        added = [page for each in app.extensions[PARTS].extensions for page in each.pages()]
+        pages = Blueprint("pages", __name__)
+        for page in (*(module.blueprint for module in own), *added):
+            pages.register_blueprint(page)
+        problems.register_in(pages)
+        app.register_blueprint(pages)
+
+    def next_pages(self) -> Sequence[tuple[str, str]]:
+        return (
             ("email|phone|changes|two-step|recovery-codes|delete|passkeys/new", "account/{}"),
             ("new-password|join", "{}"),
             ("here", "sign-in/{}"),
             (r"account/connect\?provider=[a-z0-9_]+", "{}"),
             (r"account/remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|account/rename\?id=[0-9a-f-]{36}", "{}"),
         )
-    )
 
 
-def init_app(app: "Flask") -> None:
-    """Add the pages, also those of other wings."""
-    from flask import Blueprint
-
-    from auth.extensions.pages import (
-        account,
-        confirm,
-        factors,
-        passkeys,
-        passwords,
-        profile,
-        removing,
-        sign_in,
-        sign_out,
-        waiting,
-    )
-    from auth.web.context import EXTENSION
-    from auth.web.html import problems
-
-    rooms = (sign_in, sign_out, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
-    pages = Blueprint("pages", __name__)
-    for each in (*(room.blueprint for room in rooms), *app.extensions[EXTENSION].lists.pages):
-        pages.register_blueprint(each)
-    problems.register_in(pages)
-    app.register_blueprint(pages)
+EXTENSION = Pages

@@ -1,6 +1,7 @@
 """The account: devices, connected accounts, recent additions, the data as a file, and the deletion."""
 
 import json
+from itertools import chain
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -69,7 +70,12 @@ def show_account() -> Response:
         password_leaked=known.password_leaked,
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
-        tabs={name: shown for name, show in latchkey.lists.tabs.items() if (shown := show()) is not None},
+        tabs={
+            name: shown
+            for each in latchkey.extensions
+            for name, shown in each.account_tabs().items()
+            if shown is not None
+        },
         notice=_notice(user),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -90,7 +96,7 @@ def download_data() -> Response:
         "passkeys": own_passkeys(),
         "applications": grants.own(),
         "api_keys": api_keys.own(),
-        **{name: own() for name, own in latchkey.lists.data.items()},
+        **dict(chain.from_iterable(each.data().items() for each in latchkey.extensions)),
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))

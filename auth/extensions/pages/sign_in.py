@@ -192,7 +192,7 @@ def _customers_provider() -> Provider | None:
     if request.form.get("way") == _BY_PASSWORD:
         return None
     email = read_form(form_schemas.AddressForm()).get("email")
-    names = (ask(email) for ask in latchkey.lists.entrances if email)
+    names = (each.provider_of(email) for each in latchkey.extensions if email)
     return next((find_provider(name) for name in names if name), None)
 
 

@@ -1,23 +1,26 @@
 """Signing in with OAuth and OpenID providers."""
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
-
-    from auth.web.context import Lists
-
-
-def init_lists(lists: "Lists", _settings: Settings) -> None:
-    from auth.extensions.social import id_token_grant
-
-    lists.grants["id_token"] = id_token_grant.sign_in
+    from flask.typing import ResponseReturnValue
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.social import identities, oauth
+class Social(Extension):
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.social import identities, oauth
 
-    app.register_blueprint(oauth.blueprint)
-    app.register_blueprint(identities.blueprint)
+        app.register_blueprint(oauth.blueprint)
+        app.register_blueprint(identities.blueprint)
+
+    def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
+        from auth.extensions.social import id_token_grant
+
+        return {"id_token": id_token_grant.sign_in}
+
+
+EXTENSION = Social

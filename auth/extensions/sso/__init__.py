@@ -1,29 +1,43 @@
 """Customers' sign-in: OpenID providers in the database, each for the addresses of its own domains."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
-    from flask import Flask
+    from flask import Blueprint, Flask
 
-    from auth.web.context import Lists
-
-
-def init_lists(lists: "Lists", _settings: Settings) -> None:
-    from auth.extensions.sso import console, finding
-
-    lists.providers.append(finding.find)
-    lists.entrances.append(finding.entrance)
-    lists.sections.append(console.blueprint)
-    lists.navigation.append((35, "console/providers", "Providers"))
+    from auth.core.providers.client import Provider
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.sso import routes
+class Sso(Extension):
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.sso import routes
 
-    app.register_blueprint(routes.blueprint)
+        app.register_blueprint(routes.blueprint)
+
+    def find_provider(self, name: str) -> "Provider | None":
+        from auth.extensions.sso import finding
+
+        return finding.find(name)
+
+    def provider_of(self, email: str) -> str | None:
+        from auth.extensions.sso import finding
+
+        return finding.provider_of(email)
+
+    def sections(self) -> "Sequence[Blueprint]":
+        from auth.extensions.sso import console
+
+        return (console.blueprint,)
+
+    def navigation(self) -> Sequence[tuple[int, str, str]]:
+        return ((35, "console/providers", "Providers"),)
+
+    @staticmethod
+    def commands() -> Mapping[str, str]:
+        return {"providers": "auth.extensions.sso.command"}
 
 
-def commands() -> dict[str, str]:
-    return {"providers": "auth.extensions.sso.command"}
+EXTENSION = Sso

@@ -49,7 +49,7 @@ def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
         return None
 
 
-def entrance(email: str) -> str | None:
+def provider_of(email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
     row = of_domain(email.rpartition("@")[2])
     return row.identifier if row and row.enabled else None

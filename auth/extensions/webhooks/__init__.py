@@ -1,8 +1,9 @@
 """Webhooks: events for other systems."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from auth.core.settings import Settings
+from auth.extensions import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -12,21 +13,24 @@ if TYPE_CHECKING:
     from sql import Database
 
 
-def init_app(app: "Flask") -> None:
-    from auth.extensions.webhooks import routes
+class Webhooks(Extension):
+    def init_app(self, app: "Flask") -> None:
+        from auth.extensions.webhooks import routes
 
-    app.register_blueprint(routes.blueprint)
+        app.register_blueprint(routes.blueprint)
+
+    def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
+        """Return the sender of events, which needs the database."""
+        from auth.delivery.senders.sender import EVENT_CHANNEL
+        from auth.extensions.webhooks.events import EventSender
+
+        if db is None or sealer is None:
+            return {}
+        return {EVENT_CHANNEL: EventSender(db, sealer, self.settings.webhook_private_networks)}
+
+    @staticmethod
+    def commands() -> Mapping[str, str]:
+        return {"webhooks": "auth.extensions.webhooks.command"}
 
 
-def senders(settings: Settings, db: "Database | None", sealer: "Sealer | None") -> "dict[str, Sender]":
-    """Return the sender of events, which needs the database."""
-    from auth.delivery.senders.sender import EVENT_CHANNEL
-    from auth.extensions.webhooks.events import EventSender
-
-    if db is None or sealer is None:
-        return {}
-    return {EVENT_CHANNEL: EventSender(db, sealer, settings.webhook_private_networks)}
-
-
-def commands() -> dict[str, str]:
-    return {"webhooks": "auth.extensions.webhooks.command"}
+EXTENSION = Webhooks

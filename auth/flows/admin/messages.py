@@ -40,7 +40,7 @@ def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, st
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
-    is_asked = not (known and latchkey.lists.new_user)
+    is_asked = not (known and admission.has_hook())
     new_id = admission.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
     quota = outgoing.take_quota(email, windows)
     with targets.act(claim) as tx:

@@ -18,12 +18,11 @@ blueprint = Blueprint("introspect", __name__)
 @guard.introspector
 def introspect() -> Response:
     """Return the claims of an access token if it is valid at this moment (RFC 7662)."""
-    if guard.sends_client_credentials():
-        (read_request,) = latchkey.lists.introspecting_clients
-        token, client = read_request()
+    if read_by_client := guard.introspection_by_client():
+        token, client = read_by_client()
     else:
         token, client = read_body(schemas.Introspection())["token"], None
-    for ask in (_of_session, *latchkey.lists.tokens):
+    for ask in (_of_session, *(each.introspect for each in latchkey.extensions)):
         if (claims := ask(token, client)) is not None:
             # Last, because a setting or a hook may have added a claim of this name.
             return jsonify(claims | {"active": True})

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.extensions import TokenHook
 from auth.web import guard
 from auth.web.context import latchkey
 from auth.web.errors import unavailable
@@ -49,7 +50,7 @@ class Issue:
     def claims(self, composed: dict[str, Any]) -> dict[str, Any]:
         """Return the claims to sign for those of what was written."""
         if self.answer is None:
-            if latchkey.lists.claims:
+            if token_hook():
                 raise RuntimeError("a token is issued without its hook")
             return composed
         # The answer, with the times and the level of what was written meanwhile.
@@ -60,7 +61,7 @@ class Issue:
 
 # Not about a session for a browser on our pages.
 def is_asked(*, for_client: bool) -> bool:
-    return for_client and bool(latchkey.lists.claims)
+    return for_client and token_hook() is not None
 
 
 def about_new(
@@ -104,10 +105,14 @@ def _about_user(issue: Issue, **steps: Any) -> Issue:
 
 def answered(issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
     """Ask the hook about claims, those of a row with `decides`, if there are any. Raises `ApiError`."""
-    if not latchkey.lists.claims or claims is None:
+    ask = token_hook()
+    if ask is None or claims is None:
         return replace(issue, decides=_NOTHING)
-    (ask,) = latchkey.lists.claims
     return replace(issue, decides=row.decides, answer=ask(claims, method))
+
+
+def token_hook() -> TokenHook | None:
+    return next((hook for each in latchkey.extensions if (hook := each.token_hook())), None)
 
 
 def compose(row: Any, session_id: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -32,7 +33,7 @@ TO_PASSWORD = {"recovery", "invite", "undo"}
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page that a parameter `next` names, or None."""
-    pages = latchkey.lists.next_pages
+    pages = chain.from_iterable(each.next_pages() for each in latchkey.extensions)
     return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
 
 

@@ -10,6 +10,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
+from auth.flows import admission
 from auth.flows.admission import is_listed, may_become
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
@@ -71,7 +72,7 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
-    user_id = None if latchkey.lists.new_user else str(uuid.uuid4())
+    user_id = None if admission.has_hook() else str(uuid.uuid4())
     is_hooked = is_asked(for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.

@@ -42,7 +42,7 @@ class ProviderRefusal(ApiError):
 def find_provider(name: str) -> Provider | None:
     """Return the provider of a name: of the settings, also under an alias, or of a customer."""
     known = latchkey.providers.get(name) or latchkey.providers.get(ALIASES.get(name, ""))
-    return known or next(filter(None, (find(name) for find in latchkey.lists.providers)), None)
+    return known or next(filter(None, (each.find_provider(name) for each in latchkey.extensions)), None)
 
 
 def provider_named(name: str) -> Provider:

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -34,7 +35,7 @@ def token() -> ResponseReturnValue:
     if len(names) != 1:
         problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
-    grants = {**GRANTS, **latchkey.lists.grants}
+    grants = dict(chain(GRANTS.items(), *(each.grants().items() for each in latchkey.extensions)))
     if names[0] not in grants:
         offered = ", ".join(name for name, grant in grants.items() if grant is not _refuse_web3)
         raise ApiError("unsupported_grant_type", f"grant_type: must be one of {offered}")
@@ -67,7 +68,7 @@ def _refresh() -> Response:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    issue = issuing.about_refresh(*sent) if latchkey.lists.claims else Issue(sent.session_id)
+    issue = issuing.about_refresh(*sent) if issuing.token_hook() else Issue(sent.session_id)
     row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
         # Something has changed since the hook was asked; without an answer, the session gives no token.
@@ -105,7 +106,7 @@ def _refuse_web3() -> Response:
     raise ApiError("web3_provider_disabled")
 
 
-# Wings add theirs to `lists.grants`.
+# Extensions add theirs.
 GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "password": _by_password,
     "refresh_token": _refresh,

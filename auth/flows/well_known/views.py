@@ -52,8 +52,8 @@ def metadata_of_path(issuer_path: str) -> Response:
 def _metadata() -> dict[str, Any]:
     settings = latchkey.settings
     metadata = {"issuer": settings.jwt_issuer, "jwks_uri": f"{settings.base_url}/.well-known/jwks.json"}
-    for add in latchkey.lists.metadata:
-        metadata |= add()
+    for extension in latchkey.extensions:
+        metadata |= extension.metadata()
     return metadata
 
 

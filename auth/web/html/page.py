@@ -22,9 +22,10 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
+from auth.extensions import Waiting
 from auth.flows.sessions.token_response import redirect
 from auth.web import cookies, forms, g
-from auth.web.context import Waiting, latchkey
+from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 
 # The languages, with their names for themselves.
@@ -123,7 +124,7 @@ def page(
 
 def waiting_behind(next_page: str) -> Waiting | None:
     """Return the application to which a page leads, or None."""
-    return next((found for ask in latchkey.lists.waiting if (found := ask(next_page))), None)
+    return next((found for each in latchkey.extensions if (found := each.waiting_behind(next_page))), None)
 
 
 def next_code(wait: float) -> dict[str, Any]:

@@ -247,7 +247,7 @@ def test_only_one_function_asks_whose_an_address_may_become():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "auth").rglob("*.py")
         if re.search(
-            r"in latchkey\.lists\.new_user|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
+            r"\.admission_hook\(\)|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
         )
     }
     # Delivery also guards messages that were written before the setting.

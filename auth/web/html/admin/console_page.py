@@ -1,6 +1,7 @@
 """What the console's sections share: layout, filters, pagination, and wording."""
 
 import json
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,7 +27,7 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     """
     common = {
         "section": "/".join(request.path.split("/")[1:3]),
-        "navigation": sorted(latchkey.lists.navigation),
+        "navigation": sorted(chain.from_iterable(each.navigation() for each in latchkey.extensions)),
         "administrator": g.administrator,
         "here": request.path,
         "label": label,
