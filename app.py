@@ -28,7 +28,7 @@ HOUSE = (
 
 
 def create_app(config: Settings | None = None) -> Flask:
-    """Return the WSGI application: the house, and the wings that are on. Raises `SettingsError`."""
+    """Return the WSGI application: the house, and the extensions that are on. Raises `SettingsError`."""
     config = config or settings.load()
     logs.configure(config, edge.log_context)
     app = Application("auth", static_folder="web/html/static")

@@ -15,6 +15,7 @@ from functools import partial
 from bench import (
     compare,
     console,
+    extensions,
     figures,
     interpreters,
     large,
@@ -23,14 +24,13 @@ from bench import (
     starts,
     statements,
     throughput,
-    wings,
 )
 from bench.figures import Figure, Pace
 
 Part = Callable[[Pace], Iterator[Figure]]
 REPORTS: dict[str, list[Part]] = {
     "report": [
-        each.measure for each in (starts, wings, statements, throughput, interpreters, overload, memory)
+        each.measure for each in (starts, extensions, statements, throughput, interpreters, overload, memory)
     ],
     "report-large": [large.measure],
     "report-console": [console.measure],

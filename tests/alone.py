@@ -1,6 +1,6 @@
-"""What tests/system/test_wings.py runs with all wings off that a setting turns off: the specification's service.
+"""What tests/system/test_extensions.py runs with all extensions off that a setting turns off: the specification's service.
 
-Only with TEST_WINGS=none, in a process of its own, before tests that import other wings.
+Only with TEST_EXTENSIONS=none, in a process of its own, before tests that import other extensions.
 """
 
 import sys
@@ -13,7 +13,7 @@ from tests.support.http_target import HttpTarget
 from tests.support.links import BROWSER, Outbox, path
 from tests.support.oauth import Service
 from tests.support.users import PASSWORD
-from tests.system.test_evening import METER, Story
+from tests.system.test_walkthrough import METER, Story
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 EMAIL = "alone@example.com"

@@ -58,6 +58,7 @@ from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
 from tests.support.environment import CLOCK, ENVIRONMENT, SERVICE_ROLE_KEY, make_keys
+from tests.support.extensions import EVERY_EXTENSION
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
@@ -68,7 +69,6 @@ from tests.support.server import ServerClient
 from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, Session, register
-from tests.support.wings import EVERY_WING
 
 # Of the tests' Postgres. Nothing outlives the run, and nothing happens at a moment of its own: `Rows.empty` vacuums.
 OPTIONS = {
@@ -332,8 +332,8 @@ def app(default_app, apps, database):
 
 @pytest.fixture
 def whole_app(make_app) -> Flask:
-    """The application with every wing."""
-    return make_app(**EVERY_WING)
+    """The application with every extension."""
+    return make_app(**EVERY_EXTENSION)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What commands share, also those of wings: the parts of the service, arguments, options and failures."""
+"""What all commands share: the parts of the service, arguments, options and failures."""
 
 import json
 import os

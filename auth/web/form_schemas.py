@@ -24,7 +24,7 @@ class AddressForm(Addressed):
         return data
 
 
-Arrival = Challenged.of(next=fields.Text(), then=fields.Text())
+Destination = Challenged.of(next=fields.Text(), then=fields.Text())
 SignInForm = AddressForm.of(password=fields.Password(required=True))
 CarriedForm = Input.of(email=fields.TypedText(load_default=""))
 

@@ -40,7 +40,7 @@ SCHEMES = {
     "client": {NO_CREDENTIALS, "client_secret_basic"},
     "client_token": {"client_access_token"},
 }
-# Flask's route to the files in static/ of auth/web/html and the wings.
+# Flask's route to the files in static/ of auth/web/html and the extensions.
 STATIC = "static"
 
 

@@ -1,4 +1,4 @@
-"""The forms of all wings, and how the service answers each: with a redirect, or as `ANSWERED_BY_A_PAGE` says."""
+"""The forms of all extensions, and how the service answers each: with a redirect, or as `ANSWERED_BY_A_PAGE` says."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

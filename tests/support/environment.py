@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from auth.core.settings import kept_secrets
-from tests.support.wings import WINGS_OFF
+from tests.support.extensions import EXTENSIONS_OFF
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
@@ -22,9 +22,9 @@ ENVIRONMENT = {
 }
 # Moves the clock of all programs: tests/support/shifted_clock.c.
 CLOCK = {name: os.environ[name] for name in ("LD_PRELOAD", "CLOCK_SHIFT") if name in os.environ}
-# tests/system/test_wings.py starts a process that runs some tests without wings.
-if os.environ.get("TEST_WINGS") == "none":
-    ENVIRONMENT |= WINGS_OFF
+# tests/system/test_extensions.py starts a process that runs some tests without extensions.
+if os.environ.get("TEST_EXTENSIONS") == "none":
+    ENVIRONMENT |= EXTENSIONS_OFF
 
 
 def secret(name: str) -> str:

@@ -55,8 +55,8 @@ def twitter(fakes: Fakes) -> Twitter:
 
 @pytest.fixture(scope="session")
 def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
-    wings = dict.fromkeys(("AUTH_API_KEYS", "AUTH_SSO"), "true")
-    app = new_app({**wings, **environment, **running_fakes.settings(), **ALLOW_LIST})
+    extensions = dict.fromkeys(("AUTH_API_KEYS", "AUTH_SSO"), "true")
+    app = new_app({**extensions, **environment, **running_fakes.settings(), **ALLOW_LIST})
     yield app
     app.extensions[EXTENSION].db.close()
 

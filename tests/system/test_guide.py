@@ -1,4 +1,4 @@
-"""The guides of contributors: their blocks add an endpoint, and a wing, to a copy that passes the tests."""
+"""The guides of contributors: their blocks add an endpoint, and an extension, to a copy that passes the tests."""
 
 import ast
 import os
@@ -20,15 +20,15 @@ OF_ENDPOINTS = (
     *("tests/source/test_contract.py", "tests/source/test_structure.py", "tests/sql/test_every_statement.py"),
     *("tests/web/test_contract_of_routes.py", "tests/web/test_every_route.py", "tests/web/test_levels.py"),
 )
-# What else reports what is missing of a wing.
-OF_WINGS = (
+# What else reports what is missing of an extension.
+OF_EXTENSIONS = (
     "tests/source/test_layers.py",
-    "tests/system/test_wings.py",
+    "tests/system/test_extensions.py",
     "tests/source/core/text",
     "tests/core/text",
     "tests/flows/history/test_audit_log.py",
 )
-PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-a-wing.md": (*OF_ENDPOINTS, *OF_WINGS)}
+PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-an-extension.md": (*OF_ENDPOINTS, *OF_EXTENSIONS)}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:

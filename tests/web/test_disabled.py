@@ -1,4 +1,4 @@
-"""Routes of wings that are off: each operation of openapi.yaml answers 404, and the edge treats it as ever."""
+"""Routes of extensions that are off: each operation of openapi.yaml answers 404, and the edge treats it as ever."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ OF_METHOD = {"get": ("answers_frames",), "post": ("takes_foreign_forms", "accept
 
 def operations(app: Any) -> list[tuple[str, str, Route]]:
     """Return method, path and route of each operation of the provider in openapi.yaml, from an application
-    with the wing."""
+    with the extension."""
     named = [(method, path, route_of(view)) for method, path, view in routes(app)]
     found = [each for each in named if OF_PROVIDER.match(each[1])]
     assert len(found) > 18

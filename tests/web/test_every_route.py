@@ -84,7 +84,7 @@ def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
 
 
 def grants_of(app) -> Mapping[str, Any]:
-    """Return the views of the grants of POST /token, also of those that wings add."""
+    """Return the views of the grants of POST /token, also of those that extensions add."""
     return dict(
         chain(token.GRANTS.items(), *(each.grants().items() for each in app.extensions[EXTENSION].extensions))
     )

@@ -11,7 +11,7 @@ from auth.flows.links import undo
 from auth.flows.links.spending import by_code, by_link, spend
 from auth.flows.sessions import browser_sessions
 from auth.flows.sessions.token_response import redirect, token_response
-from auth.flows.sign_in import arrivals, waiting
+from auth.flows.sign_in import destinations, waiting
 from auth.web import audited, dialect, factor_schemas, form_schemas, forms, g, refuses_by_page, schemas
 from auth.web.application import FORM
 from auth.web.context import latchkey
@@ -120,10 +120,10 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
-    target = _target(query, arrivals.target_of(link))
+    target = _target(query, destinations.target_of(link))
     if link.purpose == "undo":
         return _undo_page(query, link, target)
-    application, next_page = arrivals.ends_of(target)
+    application, next_page = destinations.ends_of(target)
     elsewhere = waiting.is_elsewhere(link)
     return page(
         "link.html",
@@ -144,7 +144,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     challenge = undo.challenge(token) if is_asked else None
     return page(
         "undo.html",
-        form_target=arrivals.ends_of(target)[0],
+        form_target=destinations.ends_of(target)[0],
         target=target,
         query=query,
         link=link,
@@ -201,8 +201,8 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
-        return arrivals.redirect_done(target, link_type, _DONE[link_type])
-    return arrivals.redirect_signed_in(target, outcome, link_type)
+        return destinations.redirect_done(target, link_type, _DONE[link_type])
+    return destinations.redirect_signed_in(target, outcome, link_type)
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
@@ -212,7 +212,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
     if not latchkey.redirects.is_own_page(target):
-        return arrivals.redirect_done(target, "undo", _DONE["undo"])
+        return destinations.redirect_done(target, "undo", _DONE["undo"])
     if given is None:
         return redirect_to_own("verify/done", "undone")
     kept = waiting.keep_address(given, **waiting.bound(), has_asked=False)
@@ -221,19 +221,21 @@ def _take_back(query: Mapping[str, str]) -> Response:
 
 def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
-    to = arrivals.entrance(target)
+    to = destinations.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
-    return arrivals.redirect_with_cookie(session, to, page, is_removed=is_removed)
+    return destinations.redirect_with_cookie(session, to, page, is_removed=is_removed)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, None)
-    leads_to_password = query["type"] in arrivals.TO_PASSWORD or arrivals.is_password_page(target)
+    leads_to_password = query["type"] in destinations.TO_PASSWORD or destinations.is_password_page(target)
     if not latchkey.redirects.is_own_page(target) or not leads_to_password:
-        return arrivals.redirect_with_error(target, "access_denied", error)
+        return destinations.redirect_with_error(target, "access_denied", error)
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":
-        return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
+        return destinations.redirect_with_error(
+            f"{latchkey.settings.base_url}/sign-in", "access_denied", error
+        )
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])
 

@@ -12,11 +12,11 @@ from auth.extensions.hooks import turns
 from tests.support.answers import A_UUID, assert_error
 from tests.support.checked_rows import statements_run
 from tests.support.commands import run_command
-from tests.support.evening import ROOT
 from tests.support.links import OTHER_PHONE, PHONE, Outbox
 from tests.support.pages import Visitor
 from tests.support.processes import free_port
 from tests.support.users import PASSWORD, sign_in, sign_up_anonymously
+from tests.support.walkthrough import ROOT
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()

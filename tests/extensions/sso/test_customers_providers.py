@@ -110,7 +110,7 @@ class TestApi:
                 )
                 assert response.status_code in (401, 403)
 
-    def test_wing_that_is_off_has_neither_the_routes_nor_the_sign_in(self, client, service_role):
+    def test_extension_that_is_off_has_neither_the_routes_nor_the_sign_in(self, client, service_role):
         response = client.get("/admin/custom-providers", headers=service_role)
         assert_error(response, 404, "feature_disabled", "Customers' providers are disabled")
         assert_error(client.post("/sso", json={"domain": "acme.example"}), 404, "saml_provider_disabled")

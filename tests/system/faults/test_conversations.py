@@ -16,12 +16,17 @@ from tests.support.contract import description
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.processes import PATIENT_GUNICORN
 from tests.support.tcp_proxy import TcpProxy, postgres_target
-from tests.system.faults import console_conversations, conversations, factor_conversations, wing_conversations
+from tests.system.faults import (
+    console_conversations,
+    conversations,
+    extension_conversations,
+    factor_conversations,
+)
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.conversations import WITHOUT, Stage
 
 pytestmark = pytest.mark.selection
-OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS | wing_conversations.REQUESTS
+OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS | extension_conversations.REQUESTS
 REQUESTS = OPERATIONS | console_conversations.REQUESTS
 # Rows that even a failed request may change: counters, the flow of a callback, the challenge of a passkey, and
 # the first key of ID tokens.

@@ -35,18 +35,18 @@ UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at =
 CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
 
 
-# Wings with pages of the console.
-WINGS = {"AUTH_SSO": "true"}
+# Extensions with pages of the console.
+EXTENSIONS = {"AUTH_SSO": "true"}
 
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    return WINGS
+    return EXTENSIONS
 
 
 @pytest.fixture
 def app(make_app):
-    return make_app(**WINGS)
+    return make_app(**EXTENSIONS)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Wings that are off are not imported, and commands import no page."""
+"""Extensions that are off are not imported, and commands import no page."""
 
 import base64
 import os
@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from auth.extensions import EXTENSIONS
+from tests.support.extensions import EVERY_EXTENSION, EXTENSIONS_OFF
 from tests.support.processes import CHECKOUT
-from tests.support.wings import EVERY_WING, WINGS_OFF
 
 PACKAGES = {f"extensions.{name}" for name in EXTENSIONS}
 _APPLICATION = "from app import create_app; create_app(settings.load())"
 _COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
-# What only wings need that are off, or what renders /docs.
+# What only extensions need that are off, or what renders /docs.
 _LIBRARIES = {"yaml", "markdown_it"}
 # Of the tests of core and domain, some that are quick and about the specification's service.
 _ALONE = (
@@ -44,17 +44,17 @@ def modules(environment):
     return run
 
 
-def test_wing_that_is_off_is_not_imported(modules):
-    imported = modules(_APPLICATION, **WINGS_OFF)
+def test_extension_that_is_off_is_not_imported(modules):
+    imported = modules(_APPLICATION, **EXTENSIONS_OFF)
     assert imported & PACKAGES == {f"extensions.{name}" for name in ("social", "webhooks", "docs")}
     assert imported & {*_LIBRARIES, "extensions.docs.rendered"} == set()
 
 
 def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_database):
-    """In a process of its own, as this one has imported all wings."""
+    """In a process of its own, as this one has imported all extensions."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment["TEST_WINGS"] = "none"
-    environment.pop("TEST_SHUFFLE", None)  # alone.py is first: the others import other wings
+    environment["TEST_EXTENSIONS"] = "none"
+    environment.pop("TEST_SHUFFLE", None)  # alone.py is first: the others import other extensions
     if "TEST_DATABASE_URL" in environment:
         environment["TEST_DATABASE_URL"] = new_database()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *_ALONE]
@@ -64,7 +64,7 @@ def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_data
 
 
 def test_wing_that_is_on_is_imported(modules):
-    assert modules(_APPLICATION, **EVERY_WING) & PACKAGES == PACKAGES
+    assert modules(_APPLICATION, **EVERY_EXTENSION) & PACKAGES == PACKAGES
 
 
 def test_command_imports_the_hooks_but_no_page(modules):

@@ -1,4 +1,4 @@
-"""Social sign-in and webhooks alone, beside every wing, in turn: the time to start, and memory."""
+"""Social sign-in and webhooks alone, beside every extension, in turn: the time to start, and memory."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bench.figures import Figure, Pace, against
 from bench.memory import idle_mebibytes
 from bench.service import BenchService, new_state_dir
-from tests.support.wings import EVERY_WING, WINGS_OFF
+from tests.support.extensions import EVERY_EXTENSION, EXTENSIONS_OFF
 
 
 def measure(pace: Pace) -> Iterator[Figure]:
@@ -17,9 +17,11 @@ def measure(pace: Pace) -> Iterator[Figure]:
         for number in range(pace.warm_ups + pace.rounds):
             for name in ("alone", "full") if number % 2 else ("full", "alone"):
                 began = time.monotonic()
-                with BenchService(state_dir, **EVERY_WING if name == "full" else WINGS_OFF) as service:
+                with BenchService(
+                    state_dir, **EVERY_EXTENSION if name == "full" else EXTENSIONS_OFF
+                ) as service:
                     starts[name].append(time.monotonic() - began)
                     memory[name].append(idle_mebibytes(service.process.pid, pace))
     for what, measured in (("start again, in s", starts), ("memory, idle, in MiB", memory)):
         alone, full = (measured[name][pace.warm_ups :] for name in ("alone", "full"))
-        yield against(f"social and webhooks alone: {what}, against every wing", alone, full)
+        yield against(f"social and webhooks alone: {what}, against every extension", alone, full)

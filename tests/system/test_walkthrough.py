@@ -1,6 +1,6 @@
 """The evening in which a stranger reads the specification's service: what its story runs, and how far it may reach.
 
-`pytest -s tests/system/test_evening.py` prints the figures of each request and of all, and writes what they reach to
+`pytest -s tests/system/test_walkthrough.py` prints the figures of each request and of all, and writes what they reach to
 build/reached.json.
 """
 
@@ -19,12 +19,12 @@ import pytest
 
 from tests.support.deliverers import deliver_due
 from tests.support.environment import SERVICE_ROLE_KEY
-from tests.support.evening import ROOT, Meter, Reach
 from tests.support.fake_provider import FakeProvider
 from tests.support.http_target import HttpTarget
 from tests.support.links import BROWSER, PHONE, SITE, Outbox, path
 from tests.support.oauth import Service
 from tests.support.users import PASSWORD, register
+from tests.support.walkthrough import ROOT, Meter, Reach
 
 NEW_PASSWORD = "Another-Horse-2"
 # One for all tests: the threads that hash passwords keep it.

@@ -259,7 +259,7 @@ def _destination(target: str) -> Destination:
     query = dict(parse_qsl(urlsplit(target).query))
     try:
         # The client that requested the link chose it, and it was not checked then.
-        return Destination.read(check(form_schemas.Arrival(), query))
+        return Destination.read(check(form_schemas.Destination(), query))
     except ApiError:
         return Destination()
 
