@@ -164,8 +164,8 @@ def test_call_with_credentials_needs_no_content_type_without_a_body(strict, alic
 READERS = {
     "web/edge.py": "refuses",
     "web/forms.py": "forgets what another site has filled in",
-    "social/oauth.py": "asks before it signs a user out",
-    "api/verify.py": "distinguishes programs from browsers, which do not spend a link",
+    "extensions/social/oauth.py": "asks before it signs a user out",
+    "flows/links/views.py": "distinguishes programs from browsers, which do not spend a link",
 }
 
 
