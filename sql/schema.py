@@ -29,7 +29,7 @@ UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 OLDEST_COMMIT = "7415f89"
 # The first line of a migration with which the releases from another one on can work: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
-# Advisory lock: docs/architecture.md has the others.
+# Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
 SCHEMA_LOCK = 7239004116
 # A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
 # ends a request of a running node. It is tried again until it gets the lock.

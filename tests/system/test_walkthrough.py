@@ -8,7 +8,6 @@ import functools
 import json
 import operator
 import re
-import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -258,19 +257,6 @@ def test_architecture_page_follows_a_log_in_through_what_it_runs(reached):
     functions = reached["POST /token password"].functions
     assert len(names) == 10
     assert {*names} - {f"{function.path}:{function.name}" for function in functions} == set()
-
-
-def test_architecture_page_lists_the_files_that_the_story_runs(reached):
-    """In any order. When it fails, it shows the list in the order of the story, for the page."""
-    lines, read = list[str](), set[str]()
-    for name, reach in list(reached.items())[:-1]:
-        new = {function.path for function in reach.functions} - read
-        read |= new
-        in_order = ", ".join(each.removeprefix("auth/") for each in METER.files if each in new)
-        lines += textwrap.wrap(f"{name}: {in_order}", 136, subsequent_indent="  ") if new else []
-    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The evening's reading list")[2]
-    listed = re.findall(r"[\w/]+\.py", page.partition("```text")[2].partition("```")[0])
-    assert {each.removeprefix("auth/") for each in read} == {*listed}, "\n".join(lines)
 
 
 def test_story_runs_what_it_must(reached):
