@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
-import bcrypt
 import psycopg2
 import pytest
 import structlog
@@ -46,6 +45,7 @@ pytest.register_assert_rewrite(
 
 import sql
 from auth.core.logs import ThrottledLog
+from auth.core.passwords import bcrypt_hash
 from auth.core.settings.state import of_requests
 from auth.core.tokens.derived_keys import SEALING, derive, key_id
 from auth.delivery import rendering
@@ -445,8 +445,7 @@ def hashes(monkeypatch) -> Hashes:
 
         return counted_function
 
-    for name in ("hashpw", "checkpw"):
-        monkeypatch.setattr(bcrypt, name, counting(getattr(bcrypt, name)))
+    monkeypatch.setattr(bcrypt_hash, "hashpw", counting(bcrypt_hash.hashpw))
     return counted
 
 

@@ -154,7 +154,7 @@ def test_python_files_contain_no_sql():
 @pytest.mark.parametrize(
     ("package", "owners"),
     [
-        ("bcrypt", ["auth/core/passwords/hashing.py"]),
+        ("bcrypt", ["auth/core/passwords/bcrypt_hash.py"]),
         ("argon2", ["auth/core/passwords/legacy.py"]),
         ("jwt", [f"auth/core/tokens/{name}.py" for name in ("access_tokens", "jws", "signing_keys")]),
     ],

@@ -6,19 +6,20 @@ globals().update(
     {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
 )
 
-import bcrypt  # noqa: E402
 from gevent.monkey import get_original  # noqa: E402
 
-_check = bcrypt.checkpw
+from auth.core.passwords import bcrypt_hash  # noqa: E402
+
+_hash = bcrypt_hash.hashpw
 _lock = get_original("_thread", "allocate_lock")()
 _lock.acquire()
 HANGS = b"Hanging-Horse-1"
 
 
-def _hang(password: bytes, hashed_password: bytes) -> bool:
+def _hang(password: bytes, setting: bytes) -> bytes:
     if password == HANGS:
         _lock.acquire()
-    return _check(password, hashed_password)
+    return _hash(password, setting)
 
 
-bcrypt.checkpw = _hang
+bcrypt_hash.hashpw = _hang

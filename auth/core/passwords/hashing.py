@@ -1,4 +1,4 @@
-"""Hashing of passwords. The only module that imports bcrypt.
+"""Hashing of passwords.
 
 A stored hash is `_SCHEME` and a bcrypt hash. A bare bcrypt hash was imported, or written by version 0.1.0.
 Other imported hashes begin with `$wp` (WordPress), `bcrypt_sha256` (Django) or a scheme of legacy.py.
@@ -15,10 +15,8 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import bcrypt
-
 from auth.core.net.sockets import let_go
-from auth.core.passwords import legacy
+from auth.core.passwords import bcrypt_hash, legacy
 from auth.core.passwords.legacy import UnusableHash
 from auth.core.passwords.threads import THREADS, HashingThreads
 from auth.core.settings import Settings
@@ -26,16 +24,16 @@ from auth.core.tokens.one_time import SignUpSalts
 
 MAX_BYTES = 1024
 _SCHEME = "latchkey1"  # an imported bcrypt hash may be of a password that was cut at 72 bytes
-_BCRYPT_BYTES = 72  # bcrypt reads no more of its input
 _LEAST_COST = 4
 _SALT_BYTES = 16
+_SETTING = b"$2b$%02d$%b"  # cost and salt
 _FILLING_SALT = b"." * 22
 # bcrypt's base64 has the digits of the standard one in another order.
 _BASE64 = bytes.maketrans(
     (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode(),
     ("./" + string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
 )
-# Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
+# Without stray bits in the last characters of salt and digest, which bcrypt refuses.
 _BCRYPT = re.compile(
     rf"({_SCHEME}|\$wp|bcrypt_sha256|)"
     r"(\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])"
@@ -68,7 +66,8 @@ class Passwords:
         self._sign_up_salts = sign_up_salts
         self._cost = settings.bcrypt_cost
         # Checked for users without a password, so that it takes as long.
-        self._dummy_hash = _SCHEME + bcrypt.hashpw(os.urandom(16), bcrypt.gensalt(self._cost)).decode()
+        password, setting = os.urandom(16).hex().encode(), _SETTING % (self._cost, _FILLING_SALT)
+        self._dummy_hash = _SCHEME + bcrypt_hash.hashpw(password, setting).decode()
         # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
         self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
         self.threads = HashingThreads()
@@ -106,12 +105,12 @@ class Passwords:
 
     def hash(self, password: str, signs_up: str | None = None) -> str:
         """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""
-        prepared, salt = _inputs(password.encode(), _SCHEME)[0], bcrypt.gensalt(self._cost)
+        prepared, salt = _inputs(password.encode(), _SCHEME)[0], os.urandom(_SALT_BYTES)
         if signs_up:
-            mac = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
-            salt = salt[: -len(_FILLING_SALT)] + base64.b64encode(mac).translate(_BASE64, b"=")
+            salt = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
+        setting = _SETTING % (self._cost, base64.b64encode(salt).translate(_BASE64, b"="))
         with self.queue():
-            hashed = self.threads.run(lambda: bcrypt.hashpw(prepared, salt)).decode()
+            hashed = self.threads.run(lambda: bcrypt_hash.hashpw(prepared, setting)).decode()
         # Of another version of bcrypt, which computes the same.
         return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
 
@@ -149,8 +148,8 @@ class Passwords:
         match = _BCRYPT.fullmatch(password_hash)
         if match is None:
             return _matches_foreign(password, password_hash, rounds)
-        inputs = _inputs(password, match[1])
-        found = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
+        inputs, stored = _inputs(password, match[1]), match[2].encode()
+        found = [hmac.compare_digest(bcrypt_hash.hashpw(each, stored), stored) for each in inputs]
         if missing := max(0, rounds - (len(inputs) << int(match[3]))):
             _fill(missing)
         return any(found)
@@ -175,7 +174,7 @@ def _fill(rounds: int, foreign: float = 0.0) -> None:
     missing: float = max(rounds >> 4, 1 << _LEAST_COST) if foreign else rounds
     while missing >= (1 << _LEAST_COST) / 2:
         cost = max(int(missing).bit_length() - 1, _LEAST_COST)
-        bcrypt.hashpw(b"", b"$2b$%02d$%b" % (cost, _FILLING_SALT))
+        bcrypt_hash.hashpw(b"", _SETTING % (cost, _FILLING_SALT))
         filled += 1 << cost
         # On a coarse clock (gVisor's ticks are 10 ms) both may seem to take no time.
         per_round = (time.thread_time() - began) / filled
@@ -188,11 +187,11 @@ def _inputs(password: bytes, scheme: str) -> list[bytes]:
         return [base64.b64encode(hmac.digest(b"wp-sha384", password, "sha384"))]
     if scheme == "bcrypt_sha256":
         return [hashlib.sha256(password).hexdigest().encode()]
-    if len(password) <= _BCRYPT_BYTES:
+    if len(password) <= bcrypt_hash.MOST_BYTES:
         return [password]
     if scheme == _SCHEME:
         return 2 * [_digest(_LABEL + password)]
-    return [password[:_BCRYPT_BYTES], _digest(password)]
+    return [password[: bcrypt_hash.MOST_BYTES], _digest(password)]
 
 
 def _digest(data: bytes) -> bytes:

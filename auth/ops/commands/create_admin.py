@@ -60,6 +60,8 @@ def _password() -> str:
         raise click.ClickException("The password is not UTF-8. Choose another.") from None
     if not password:
         raise click.ClickException("No password was given. Set LATCHKEY_ADMIN_PASSWORD, or use a terminal.")
+    if "\0" in password:
+        raise click.ClickException("The password contains NUL characters. Choose another.")
     return password
 
 

@@ -81,6 +81,7 @@ class TestNewUser:
             ("\n", "No password was given. Set LATCHKEY_ADMIN_PASSWORD"),
             (f"{PASSWORD}\n{PASSWORD}\n", "Standard input has more than one line."),
             (b"Gr\xf6sse-Horse-1\n", "The password is not UTF-8."),
+            ("Another-Horse-1".encode("utf-16-le"), "The password contains NUL characters."),
         ],
     )
     @pytest.mark.parametrize("variable", [{}, {"LATCHKEY_ADMIN_PASSWORD": ""}], ids=["unset", "empty"])
