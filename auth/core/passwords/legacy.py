@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from argon2 import low_level as argon2
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-# For the limits of imports, work that takes as long as a round of bcrypt, of which cost 10 has 1024. Measured
-# on x86-64 with SHA extensions, which OpenSSL uses; another machine differed by half.
+# For the limits of imports, work that takes as long as a round of the bcrypt package, of which cost 10 has
+# 1024. Measured on x86-64 with SHA extensions, which OpenSSL uses; another machine differed by half.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
 _ARGON2_PER_ROUND = 65  # KiB times passes, plus what lanes add (`_argon2`)
 _SCRYPT_PER_ROUND = 200  # (N + 4) * r * p: hashing before and after takes as long as N = 4

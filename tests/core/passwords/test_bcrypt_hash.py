@@ -1,6 +1,8 @@
 """bcrypt of libxcrypt and of the package: the same hashes, refusals and threads."""
 
 import random
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -150,6 +152,35 @@ def test_threads_hash_at_once_without_mixing_passwords(hashpw):
     expected = [bcrypt.hashpw(*each) for each in zip(passwords, settings, strict=True)]
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(hashpw, passwords * 20, settings * 20)) == expected * 20
+
+
+@of_libxcrypt
+def test_other_threads_run_during_a_hash():
+    """Threads do not switch by time here: one runs only when another waits, or releases the GIL."""
+    of_system: Any = OF_SYSTEM
+    order = []
+
+    def noting(*arguments):
+        found = of_system(*arguments)
+        order.append("hashed")
+        return found
+
+    def order_of_a_hash_and_its_starter():
+        order.clear()
+        thread = threading.Thread(target=hashpw, args=[b"a password", b"$2b$10$" + SALT])
+        thread.start()
+        order.append("meanwhile")
+        thread.join()
+        return order[:]
+
+    hashpw, interval = choose(noting), sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        # Several, as a busy machine may not wake the starter before the hash ends.
+        orders = [order_of_a_hash_and_its_starter() for _ in range(10)]
+    finally:
+        sys.setswitchinterval(interval)
+    assert ["meanwhile", "hashed"] in orders
 
 
 @of_libxcrypt
