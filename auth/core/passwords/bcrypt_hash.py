@@ -72,12 +72,12 @@ def _agree(one: Hash, other: Hash) -> bool:
     return False
 
 
-def _of_library(crypt_rn: CryptRn, password: bytes, setting: bytes) -> bytes:
+def _of_library(of_system: CryptRn, password: bytes, setting: bytes) -> bytes:
     # Under `$2a$`, libxcrypt gives some passwords with bytes above 0x7f a hash that no other bcrypt gives.
     plain = b"$2b$" + setting[4:]
     data = ctypes.create_string_buffer(_DATA_BYTES)
     try:
-        hashed = crypt_rn(password, plain, data, _DATA_BYTES)
+        hashed = of_system(password, plain, data, _DATA_BYTES)
     finally:
         ctypes.memset(data, 0, _DATA_BYTES)
     # The package refuses stray bits in a salt, which libxcrypt drops.
