@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
+from tests.support.processes import CHECKOUT, Service, send, short_directory, wait_until
 from tests.support.users import PASSWORD
 from tests.system.examples.test_second_terminal import Terminal, beside_a_service
 from tests.system.test_guide import blocks_of
@@ -92,9 +92,8 @@ def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
 
         def play(page: str, **settings: str) -> Played:
             blocks = blocks_of((CHECKOUT / page).read_text())
-            lines = [line for _, block in blocks for line in block.splitlines()]
-            of_service = [line for line in lines if re.match("AUTH_(?!URL|LATCHKEY)", line)]
-            latchkey, service = stack.enter_context(beside_a_service(of_service, **settings))
+            lines = [block for file, block in blocks if not file and block.startswith("AUTH_")]
+            latchkey, service = stack.enter_context(beside_a_service(lines, **settings))
             # Not in pytest's own, which keeps hundreds of megabytes of packages for later.
             directory = stack.enter_context(short_directory())
             empty, folder = Terminal(directory, latchkey.ports), directory / "my-app"
@@ -110,7 +109,7 @@ def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
                     finish(empty, block, **of_npm)
             running = stack.enter_context(application.run(application.here(start), env=of_npm))
             # If asked to end, it would wait for the connections of the browser.
-            stack.callback(os.killpg, running.pid, signal.SIGKILL)
+            stack.callback(send, -running.pid, signal.SIGKILL)
             played = Played(latchkey, service)
             wait_until(lambda: answers(played.url, running), _PATIENCE)
             return played
