@@ -1,0 +1,73 @@
+"""Applications (OAuth clients): which users one admits, and whether its credentials are good."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from auth.rules.users import User, is_anonymous
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """`allowed_roles` is empty for all users; `is_dynamic` is one that a stranger made."""
+
+    allowed_roles: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    is_dynamic: bool = False
+    is_blocked: bool = False
+
+
+def may_use(user: User, client: Client, resource: str | None) -> bool:
+    """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
+
+    Refuses anonymous users: an application could not tell who they are. A resource may be taken from a client
+    that no stranger made.
+    """
+    if is_anonymous(user) or client.is_blocked:
+        return False
+    if resource is not None and not client.is_dynamic and resource not in client.resources:
+        return False
+    return not client.allowed_roles or not client.allowed_roles.isdisjoint(_roles_of(user))
+
+
+def _roles_of(user: User) -> set[str]:
+    listed = user.app_metadata.get("roles")
+    others = listed if isinstance(listed, list) else []
+    return {user.role, *(role for role in others if isinstance(role, str))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What a client has registered: hashes of its secret and of the one before, and how it sends them."""
+
+    auth_method: str
+    secret_hash: bytes | None = None
+    previous_secret_hash: bytes | None = None
+    previous_secret_expires_at: datetime | None = None
+    accepts_either_method: bool = False
+    is_blocked: bool = False
+
+
+def problem_of_credentials(
+    known: Credentials, sent_method: str, sent_hash: bytes | None, now: datetime
+) -> str | None:
+    """Why credentials are not a client's, or the method that it must use; a wrong secret is like an unknown
+    client.
+
+    The hashes are of random secrets: how long a comparison takes tells nothing about them.
+    """
+    if known.is_blocked:
+        return "blocked"
+    if known.secret_hash is None:
+        return "public" if sent_method != "none" else None
+    if sent_method == "none":
+        return "secret_missing"
+    if known.secret_hash != sent_hash and not _is_previous(known, sent_hash, now):
+        return "unknown"
+    is_right_method = known.accepts_either_method or known.auth_method == sent_method
+    return None if is_right_method else known.auth_method
+
+
+def _is_previous(known: Credentials, sent_hash: bytes | None, now: datetime) -> bool:
+    if sent_hash is None or known.previous_secret_hash != sent_hash:
+        return False
+    return known.previous_secret_expires_at is not None and known.previous_secret_expires_at > now

@@ -1,0 +1,170 @@
+"""What is counted (rules 28, 29 and 30): which limits a verdict counts for, and what a count says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from auth.rules.users import User
+
+# A user's newest networks where every step was passed.
+_KNOWN_NETWORKS = 10
+# How long a network is known after a mailed link or code was used there, and how many are so at once.
+_MAIL_PROOF_AGE = timedelta(days=1)
+_MAIL_PROOFS = 3
+_BROWSER = "browser "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A network, or a browser. `passed_at` is when the user last passed every step there."""
+
+    name: str
+    passed_at: datetime | None = None
+    mail_proved_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `amount` in `seconds`, for a subject from a network, or from all that are not known."""
+
+    kind: str
+    subject: str
+    network: str | None
+    amount: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The amount and seconds of a network's own limit, and those of all that are not known together."""
+
+    own: tuple[int, int]
+    of_all: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count, and when its window ends."""
+
+    count: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`refused_by` is the used-up limit; if there is one, the verdict must not be told. `first` is the first
+    count.
+    """
+
+    counts: dict[Limit, Count]
+    refused_by: Limit | None = None
+    first: Count | None = None
+
+
+def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
+    """Rule 29: one of the last ten where the user passed every step, or where a mailed link was used within a
+    day.
+    """
+    passed = [
+        (network.passed_at, network.name)
+        for network in networks
+        if network.passed_at is not None and not network.name.startswith(_BROWSER)
+    ]
+    newest = [name for _, name in sorted(passed, reverse=True)[:_KNOWN_NETWORKS]]
+    return here in newest or any(
+        network.name == here and _is_mail_proved(network, now) for network in networks
+    )
+
+
+def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) -> bool:
+    """Whether a network where a mailed link was used gets tries of its own: three a day do.
+
+    A thief of the mailbox can use links from anywhere.
+    """
+    others = [
+        network
+        for network in networks
+        if network.name != here and network.passed_at is None and _is_mail_proved(network, now)
+    ]
+    return len(others) < _MAIL_PROOFS
+
+
+def is_new_sign_in(user: User, networks: Sequence[Network], here: str | None, browser: str | None) -> bool:
+    """Rule 27: a sign-in from a network and a browser where the user never passed every step. The first is
+    not.
+    """
+    if here is None or user.last_sign_in_at is None:
+        return False
+    return not any(network.name in (here, browser) and network.passed_at is not None for network in networks)
+
+
+def limits_of(
+    kind: str, kind_of_all: str, subject: str, here: str, *, is_known: bool, allowance: Allowance
+) -> list[Limit]:
+    """Rule 29: wrong ones count for the subject and network, and together for all networks that are not
+    known.
+    """
+    limits = [Limit(kind, subject, here, *allowance.own)]
+    return limits if is_known else [*limits, Limit(kind_of_all, subject, None, *allowance.of_all)]
+
+
+def password_limits(
+    address: str, owner: str | None, here: str, *, is_known: bool, allowance: Allowance
+) -> list[Limit]:
+    """Wrong passwords count for the address, and for its user.
+
+    Nobody may learn that an email and a phone belong together, so only the limits of the address tell that
+    they are used up. An address without a user counts twice as well (rule 12).
+    """
+    holder, subject = ("nobody", address) if owner is None else ("user", owner)
+    of_address = limits_of("login", "account", address, here, is_known=is_known, allowance=allowance)
+    return of_address + limits_of(holder, holder, subject, here, is_known=is_known, allowance=allowance)
+
+
+def add_to_count(known: Count | None, limit: Limit, tries: int, now: datetime) -> Count:
+    """A window begins with its first try, and ends at its moment."""
+    if known is None or known.expires_at <= now:
+        return Count(tries, now + timedelta(seconds=limit.seconds))
+    return Count(known.count + tries, known.expires_at)
+
+
+def verdict(
+    limits: Sequence[Limit], known: dict[Limit, Count], *, is_right: bool, now: datetime, tries: int = 1
+) -> Verdict:
+    """Rule 28: a verdict counts in one limit after the other, until one is used up, and then must not be
+    told.
+
+    A right one is taken from the counts again; if it is refused, it counts as wrong: a count that does not
+    move would tell it.
+    """
+    counts = dict(known)
+    first = None
+    for limit in limits:
+        counts[limit] = add_to_count(counts.get(limit), limit, tries, now)
+        first = first or counts[limit]
+        if counts[limit].count > limit.amount:
+            return Verdict(counts=counts, refused_by=limit, first=first)
+    if is_right:
+        for limit in limits:
+            counts[limit] = add_to_count(counts[limit], limit, -tries, now)
+    return Verdict(counts=counts, first=first)
+
+
+def tightest_window(
+    windows: Sequence[Limit], known: dict[Limit, Count], now: datetime
+) -> tuple[Limit, Count] | None:
+    """Rule 31: count in one window after the other, until one refuses; return it, or the one with the least
+    left.
+    """
+    tightest: tuple[Limit, Count] | None = None
+    for window in windows:
+        counted = add_to_count(known.get(window), window, 1, now)
+        if tightest is None or window.amount - counted.count < tightest[0].amount - tightest[1].count:
+            tightest = window, counted
+        if counted.count > window.amount:
+            break
+    return tightest
+
+
+def _is_mail_proved(network: Network, now: datetime) -> bool:
+    return network.mail_proved_at is not None and network.mail_proved_at > now - _MAIL_PROOF_AGE

@@ -1,0 +1,61 @@
+"""What the first proof of an address keeps (rule 7): what it proved. Everything else may be a stranger's."""
+
+from typing import Literal
+
+from auth.rules.users import AddressKind, User, address_of, is_proved
+
+# The purpose of a link or code, a provider's word, or that of an administrator.
+Proof = Literal[
+    "signup",
+    "sms_signup",
+    "invite",
+    "magiclink",
+    "recovery",
+    "sms",
+    "email_change",
+    "phone_change",
+    "provider",
+    "administrator",
+]
+_OF_SIGN_UPS = ("signup", "sms_signup")
+
+
+def is_first_proof(user: User, kind: AddressKind, value: str, proof: Proof) -> bool:
+    """Whether a proof removes everything else.
+
+    One of an address that the user did not have, or that was added when the other one was proved, is none. An
+    administrator vouches for what no sign-up has set.
+    """
+    if proof == "administrator" and user.made_by != "signup":
+        return False
+    own = address_of(user, kind)
+    if own is None or own.value != value:
+        return proof == "administrator" and not (is_proved(user, "email") or is_proved(user, "phone"))
+    if own.is_proved:
+        return False
+    other = user.phone if kind == "email" else user.email
+    if other is None or not other.is_proved or other.confirmed_at is None:
+        return True
+    return other.confirmed_at > own.added_at
+
+
+def keeps_password(user: User, proof: Proof) -> bool:
+    """Whether a first proof leaves the password: a sign-up's code its own, or one that is vouched for."""
+    if proof not in _OF_SIGN_UPS or not user.has_password:
+        return False
+    return user.made_by in ("signup", "link") or user.is_password_vouched
+
+
+def is_own_sign_up(proof: Proof, *, is_first: bool, is_shown: bool, carries_data: bool) -> bool:
+    """Whether a link's own password and data become the user's: the page (`is_shown`) tells whose sign-up it
+    is.
+
+    If several people have signed up, messages look alike. `carries_data` is whether the link has the
+    sign-up's.
+    """
+    return is_first and is_shown and carries_data
+
+
+def sets_password(proof: Proof, *, is_own: bool, carries_password: bool) -> bool:
+    """Whether a spent link sets the password that it carries. An administrator's recovery link does too."""
+    return carries_password and (is_own or proof not in _OF_SIGN_UPS)

@@ -1,0 +1,56 @@
+"""Levels and second steps (rule 3): only a factor raises a session, and nothing that it opens has a higher
+level.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.sessions import Session
+from auth.rules.users import User, has_factor, is_anonymous
+
+# Of an access token: `aal0` for one of the audience `second_step`. Their order is that of the words.
+Aal = str
+# What a route demands: auth/web/declarations.py explains each.
+Level = Literal["session", "enrol", "aal1", "aal2", "proof", "second_factor"]
+
+
+def must_have_step(user: User, policy: Policy) -> bool:
+    """AUTH_MFA_REQUIRED. An anonymous user cannot enrol a factor: it cannot give the proof for that."""
+    if policy.mfa_required == "all":
+        return not is_anonymous(user)
+    return policy.mfa_required == "admins" and user.role == "admin"
+
+
+def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
+    """Whether a session lacks a step that its user has, or must have."""
+    return aal < "aal2" and (user.has_second_step or must_have_step(user, policy))
+
+
+def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
+    """The lower level of the session and of its access token, which may be from before the session was
+    raised.
+
+    For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
+    `aal2`: clients keep them, and without the passkey their holders could do the same.
+    """
+    registered_at = session.first_passkey_at
+    if aal != "aal0" and registered_at is not None and registered_at > now - FRESH_AGE:
+        return "aal2"
+    return min(session.aal, aal)
+
+
+def lacks_level(user: User, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime) -> bool:
+    """Whether the session is below what a route demands. A session that lacks a step may still enrol a
+    factor.
+    """
+    own = level_of(session, aal, now)
+    if own >= "aal2":
+        return False
+    if level == "second_factor":
+        return True
+    if aal == "aal0" and level not in ("session", "enrol"):
+        return True
+    if level in ("aal1", "aal2", "proof") and lacks_step(user, own, policy):
+        return True
+    return level in ("aal2", "proof", "enrol") and has_factor(user)

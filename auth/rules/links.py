@@ -1,0 +1,59 @@
+"""Which link or code is good, and what a session that it opens is called."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+# Of the links of one purpose, the newest work.
+_WORKING_LINKS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link, a code or both. `is_of_sign_up` if it carries a sign-up's own password and data.
+
+    `newer` is the number of newer links of the user and purpose that do not. `browser` is that of the page
+    which asked for the code, None for any.
+    """
+
+    purpose: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None = None
+    is_of_sign_up: bool = False
+    newer: int = 0
+    code_expires_at: datetime | None = None
+    browser: bytes | None = None
+
+
+def is_good_link(link: Link, now: datetime) -> bool:
+    """A link is good once, until it expires, while it is one of the newest three of its purpose.
+
+    The link of a notice stays valid, or a thief could void it by three more changes; so does each sign-up's.
+    """
+    if link.spent_at is not None or link.expires_at <= now:
+        return False
+    return link.purpose == "undo" or link.is_of_sign_up or link.newer < _WORKING_LINKS
+
+
+def is_open_code(link: Link, is_right: bool, purposes: Collection[str], now: datetime) -> bool:
+    """Whether a typed code `is_right`, may be used for one of these purposes, and is not spent or expired."""
+    if not is_right or link.purpose not in purposes or link.spent_at is not None:
+        return False
+    return link.code_expires_at is not None and link.code_expires_at > now
+
+
+def code_for_browser(codes: Iterable[Link], browser: bytes | None) -> Link | None:
+    """A code that a page asked for works in its browser alone.
+
+    Of those for this browser or for any only the newest works, for all purposes; otherwise a guess could hit
+    any.
+    """
+    usable = [code for code in codes if code.browser in (None, browser)]
+    return max(usable, key=lambda code: code.created_at, default=None)
+
+
+def method_of_session(purpose: str, *, was_mailed: bool) -> Literal["recovery", "otp"]:
+    """Only a recovery that we mailed is one: a generated link proves nothing about the mailbox."""
+    return "recovery" if purpose == "recovery" and was_mailed else "otp"

@@ -1,0 +1,160 @@
+"""Which proof an act takes of its user (rule 13): the table "Who may change what" of docs/security.md."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from auth.rules.levels import Aal, Level, lacks_level
+from auth.rules.policy import FRESH_AGE, RECENT_AGE, Policy
+from auth.rules.refusals import Refusal
+from auth.rules.sessions import Session, authenticated_at, proved_at
+from auth.rules.users import User, has_factor, is_anonymous
+
+Verb = Literal["add", "change", "remove"]
+Kind = Literal[
+    "metadata",
+    "password",
+    "account",
+    "email",
+    "phone",
+    "identity",
+    "factor",
+    "passkey",
+    "recovery_codes",
+    "grant",
+    "api_key",
+    "device",
+]
+# What the request itself brought: the code of an app, one from the user's mailbox, another proof, or `begun`
+# if an earlier request of the act brought the proof.
+Proof = Literal["factor", "code", "proof", "begun"]
+# A passkey cannot be sent with the change, so a proof by a factor counts for five minutes at least.
+_LEAST_AGE_OF_FACTOR = timedelta(minutes=5)
+# How long a mailed recovery is the proof for its new password, also with AUTH_REAUTHENTICATION_AGE=always.
+_RECOVERY_AGE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """`added_at` is when what is removed was added.
+
+    None for what the user was created with, and for a factor that is not verified.
+    """
+
+    verb: Verb
+    kind: Kind
+    added_at: datetime | None = None
+
+
+def refusal_of_acts(
+    acts: Iterable[Act],
+    user: User,
+    session: Session,
+    aal: Aal,
+    proof: Proof | None,
+    policy: Policy,
+    now: datetime,
+) -> Refusal | None:
+    """The refusal of the first act, by the names of refusals: `insufficient_aal` before
+    `reauthentication_needed`.
+    """
+    refusals = [refusal_of_act(act, user, session, aal, proof, policy, now) for act in acts]
+    return min((refusal for refusal in refusals if refusal is not None), default=None)
+
+
+def refusal_of_act(
+    act: Act, user: User, session: Session, aal: Aal, proof: Proof | None, policy: Policy, now: datetime
+) -> Refusal | None:
+    """Refuse a session that is below the level of the act, then one without the proof that the act takes."""
+    takes_back = act.verb == "remove" and may_take_back(user, session, act.added_at, now)
+    if not takes_back and lacks_level(user, session, aal, level_of_act(act, user, now), policy, now):
+        return "insufficient_aal"
+    if not takes_proof(act) or proof in ("begun", "factor"):
+        return None
+    # The first factor of an administrator opens the console, so a password alone does not do.
+    if _adds_factor(act) and user.role == "admin" and not has_factor(user):
+        has_code = proof == "code" or _is_after(session.code_given_at, now - FRESH_AGE)
+        return None if has_code else "code.reauthentication_needed"
+    if has_factor(user) and not takes_back:
+        age = max(policy.proof_age, _LEAST_AGE_OF_FACTOR)
+        return None if _is_after(last_proof(user, session), now - age) else "mfa.reauthentication_needed"
+    if proof is not None or (act.kind == "password" and is_fresh_recovery(session, now)):
+        return None
+    if act.kind in ("password", "account"):
+        is_late = policy.change_age is not None and authenticated_at(session) <= now - policy.change_age
+        return "reauthentication_needed" if is_late else None
+    if act.verb == "add" and act.kind in ("email", "phone", "identity", "passkey") and is_anonymous(user):
+        return None
+    return None if _is_after(proved_at(session), now - policy.proof_age) else "reauthentication_needed"
+
+
+def level_of_act(act: Act, user: User, now: datetime) -> Level:
+    """The level that an act demands. A factor that AUTH_MFA_REQUIRED asks for need not come first, where it
+    is enrolled, and where what a thief may have added is removed.
+    """
+    removes = act.verb == "remove"
+    if act.kind == "metadata":
+        return "aal1"
+    if removes and act.kind in ("grant", "api_key"):
+        return "aal1" if has_factor(user) else "session"
+    if act.kind == "recovery_codes":
+        return "second_factor"
+    if _adds_factor(act):
+        return "enrol"
+    if _removes_unverified_factor(act):
+        return "session"
+    return "enrol" if removes and _is_after(act.added_at, now - RECENT_AGE) else "aal2"
+
+
+def takes_proof(act: Act) -> bool:
+    """Acts do, but changing metadata, grants, and removing a key or a factor that was never verified."""
+    if act.kind in ("metadata", "grant") or _removes_unverified_factor(act):
+        return False
+    return not (act.verb == "remove" and act.kind == "api_key")
+
+
+def may_take_back(user: User, session: Session, added_at: datetime | None, now: datetime) -> bool:
+    """Whether a session below `aal2` may remove what a thief may have added.
+
+    That is younger than seven days and older than the session, a mailed recovery, while no factor is older
+    than that. A session that has been raised shows that its user holds a factor, so a token from before does
+    not count.
+    """
+    if added_at is None or not now - RECENT_AGE < added_at < session.created_at:
+        return False
+    if session.aal != "aal1" or session.opened_by is not None or session.method != "recovery":
+        return False
+    return user.oldest_factor_at is None or user.oldest_factor_at > now - RECENT_AGE
+
+
+def is_fresh_recovery(session: Session, now: datetime) -> bool:
+    """Whether a recovery was just proved: within the time of a code, it is the proof for the new password."""
+    if session.method != "recovery" or session.opened_by is not None:
+        return False
+    return session.created_at > now - _RECOVERY_AGE
+
+
+def last_proof(user: User, session: Session) -> datetime | None:
+    """When a session was last proved to be its user's: with a factor, if the user has one.
+
+    A thief of an old session may know the password, or read the mail.
+    """
+    return session.factor_proved_at if has_factor(user) else proved_at(session)
+
+
+def refusal_of_administrator(target: User) -> Refusal | None:
+    """An administrator changes no administrator; the service role key does (rule 6)."""
+    return "target.insufficient_permissions" if target.role == "admin" else None
+
+
+def _adds_factor(act: Act) -> bool:
+    return act.verb == "add" and act.kind in ("factor", "passkey")
+
+
+def _removes_unverified_factor(act: Act) -> bool:
+    return act.verb == "remove" and act.kind == "factor" and act.added_at is None
+
+
+def _is_after(moment: datetime | None, limit: datetime) -> bool:
+    return moment is not None and moment > limit

@@ -1,0 +1,128 @@
+"""Which refresh token of a session is good, an echo, or ends the session, and what a refresh changes (rule
+4).
+
+Refresh tokens of a session are numbered. `sent` is the number of the client's token.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from auth.rules.refusals import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshTokens:
+    """What a session keeps of its refresh tokens: `counter` is the number of the newest.
+
+    `used_counter` is the newest that was used, and `successor_counter` the token that it gave. If that is not
+    `counter`, a second step has moved it, or release 0.3.0. `echoes` has, by `counter`, the numbers of tokens
+    that were used before `used_counter`, and when they stop being echoes: it counts no more once `counter`
+    has moved. `refreshes` counts in a window that ends at `counted_until`.
+    """
+
+    counter: int
+    refreshed_at: datetime
+    counted_until: datetime
+    refreshes: int = 0
+    used_counter: int | None = None
+    successor_counter: int | None = None
+    echoes: Mapping[int, Mapping[int, datetime]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """At most `most` refreshes in `age`."""
+
+    most: int
+    age: timedelta
+
+
+def refusal_of_refresh(
+    tokens: RefreshTokens, sent: int, window: Window | None, now: datetime
+) -> Refusal | None:
+    """Refuse a dead token, of which two clients have a copy: the session ends.
+
+    Dead is a token that was skipped, or whose successor was used and that is no echo. That comes before the
+    limit, or a thief could hide the theft by using it up; `window` is None for a refresh that is counted
+    already. A token ahead of the session is good: the database was restored from a backup.
+    """
+    if sent < tokens.counter and sent != _last_used(tokens) and not is_echo(tokens, sent, now):
+        return "refresh.refresh_token_already_used"
+    if window is not None and tokens.refreshes >= window.most and tokens.counted_until > now:
+        return "over_request_rate_limit"
+    return None
+
+
+def is_echo(tokens: RefreshTokens, sent: int, now: datetime) -> bool:
+    """Whether a token was used before the last one, and within the reuse interval: a late tab shows it."""
+    until = ((tokens.echoes or {}).get(tokens.counter) or {}).get(sent)
+    return until is not None and until > now
+
+
+def refreshed(
+    tokens: RefreshTokens,
+    sent: int,
+    *,
+    rotates: bool,
+    reuse_interval: timedelta,
+    window: Window | None,
+    now: datetime,
+) -> RefreshTokens:
+    """What a token that is not refused changes. The newest and one ahead give a successor.
+
+    A used one first returns the present successor, because requests of one client may cross. After the reuse
+    interval the response was lost: a new successor is given, and the present one is dead.
+    """
+    echo = is_echo(tokens, sent, now)
+    is_lost = not echo and tokens.refreshed_at <= now - reuse_interval
+    is_new = sent >= tokens.counter or is_lost
+    counter = max(sent, tokens.counter) + rotates if is_new else tokens.counter
+    refreshes, counted_until = _counted(tokens, window, now)
+    return RefreshTokens(
+        counter=counter,
+        refreshed_at=now if is_new else tokens.refreshed_at,
+        counted_until=counted_until,
+        refreshes=refreshes,
+        used_counter=tokens.used_counter if echo else sent,
+        successor_counter=counter,
+        echoes=_echoes_after(tokens, sent, rotates, reuse_interval, now),
+    )
+
+
+def act_of_refresh(
+    tokens: RefreshTokens, sent: int, *, rotates: bool, is_same_client: bool, now: datetime
+) -> Literal["refresh_answer_lost", "refresh_token_repeated"] | None:
+    """What the audit log says of a refresh, from the session as the refresh left it.
+
+    `is_same_client` is whether the session began at the same address, with the same user agent.
+    """
+    if tokens.refreshed_at == now:
+        return "refresh_answer_lost" if tokens.counter > sent + rotates else None
+    return None if is_same_client else "refresh_token_repeated"
+
+
+def _last_used(tokens: RefreshTokens) -> int | None:
+    is_present = tokens.successor_counter == tokens.counter
+    return tokens.used_counter if is_present else tokens.counter - 1
+
+
+def _counted(tokens: RefreshTokens, window: Window | None, now: datetime) -> tuple[int, datetime]:
+    if tokens.counted_until > now:
+        return tokens.refreshes + (window is not None), tokens.counted_until
+    return 1, now + (window.age if window else timedelta())
+
+
+def _echoes_after(
+    tokens: RefreshTokens, sent: int, rotates: bool, reuse_interval: timedelta, now: datetime
+) -> Mapping[int, Mapping[int, datetime]] | None:
+    """Those that still are echoes, and the token that was used before this one."""
+    if sent < tokens.counter:
+        return tokens.echoes
+    earlier = (tokens.echoes or {}).get(tokens.counter) or {}
+    echoes = {used: until for used, until in earlier.items() if until > now}
+    until = tokens.refreshed_at + reuse_interval
+    if tokens.successor_counter == tokens.counter and tokens.used_counter is not None and until > now:
+        echoes[tokens.used_counter] = until
+    return {sent + rotates: echoes} if echoes else None

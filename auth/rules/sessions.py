@@ -1,0 +1,70 @@
+"""Sessions: when one has ended, and when its user authenticated and proved who they are."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from auth.rules.policy import Policy
+from auth.rules.refusals import Refusal
+from auth.rules.users import User
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """`opened_by` is the session that gave an application this one; `resource` the audience of an
+    application's.
+    """
+
+    method: str
+    aal: str
+    created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None = None
+    reauthenticated_at: datetime | None = None
+    factor_proved_at: datetime | None = None
+    code_given_at: datetime | None = None
+    first_passkey_at: datetime | None = None
+    opened_by: str | None = None
+    resource: str | None = None
+
+
+def end_of_session(user: User, session: Session | None, policy: Policy, now: datetime) -> Refusal | None:
+    """Rule 21: nothing that has ended comes back. A session also ends unrefreshed, and at the end of its
+    timebox.
+
+    The timebox of an anonymous user begins when the user becomes permanent: before, nobody could sign in
+    again.
+    """
+    if session is None or session.ended_at is not None:
+        return "session_not_found"
+    if session.refreshed_at <= now - policy.refresh_token_lifetime:
+        return "session_expired"
+    if policy.session_timebox is None:
+        return None
+    begins = [session.created_at]
+    if session.method == "anonymous":
+        if user.converted_at is None:
+            return None
+        begins.append(user.converted_at)
+    return "session_expired" if max(begins) <= now - policy.session_timebox else None
+
+
+def authenticated_at(session: Session) -> datetime:
+    """When the session's user last authenticated.
+
+    An application's session is as old as the proof of the browser that opened it, or a stolen cookie could
+    open fresh sessions. A sign-up that goes on in its window authenticates nobody: the password was typed
+    before. Nor does a provider where the user was signed in already.
+    """
+    again = session.reauthenticated_at
+    if session.opened_by is not None or session.method == "sign_up":
+        return again or EPOCH
+    if session.method == "oauth":
+        return again or session.created_at
+    return max(session.created_at, again or session.created_at)
+
+
+def proved_at(session: Session) -> datetime | None:
+    """When the session's user last proved who they are. An anonymous sign-in proves nothing."""
+    return session.reauthenticated_at if session.method == "anonymous" else authenticated_at(session)

@@ -1,0 +1,81 @@
+"""What gives a token now (rules 1 and 2): sessions, sessions of applications, and API keys."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from auth.rules.clients import Client, may_use
+from auth.rules.levels import Aal, Level, lacks_level, lacks_step
+from auth.rules.policy import Policy
+from auth.rules.refusals import Refusal
+from auth.rules.sessions import Session, end_of_session
+from auth.rules.users import User, is_banned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """`aal` is that of the session that made the key."""
+
+    aal: str
+    expires_at: datetime | None
+
+
+def gives_token(
+    user: User, expires_at: datetime | None, end: Refusal | None, is_below: bool, now: datetime
+) -> Refusal | None:
+    """Refuse what is expired, banned, ended, or below the level that is demanded at this moment, in this
+    order.
+
+    `expires_at` is the access token's, None for a refresh token or key; `end` is why its session or key has
+    ended.
+    """
+    if expires_at is not None and expires_at <= now:
+        return "bad_jwt"
+    if is_banned(user, now):
+        return "user_banned"
+    if end is not None:
+        return end
+    return "insufficient_aal" if is_below else None
+
+
+def refusal_of_session(
+    user: User,
+    session: Session | None,
+    expires_at: datetime | None,
+    aal: Aal,
+    level: Level,
+    policy: Policy,
+    now: datetime,
+) -> Refusal | None:
+    """A session of the user. `aal` is the access token's, and `level` what the route demands."""
+    end = end_of_session(user, session, policy, now)
+    is_below = session is not None and lacks_level(user, session, aal, level, policy, now)
+    return gives_token(user, expires_at, end, is_below, now)
+
+
+def refusal_of_client_session(
+    user: User,
+    session: Session,
+    client: Client | None,
+    expires_at: datetime | None,
+    policy: Policy,
+    now: datetime,
+) -> Refusal | None:
+    """A session of an application. It has ended at one that the user may no longer use (rule 20)."""
+    end = end_of_session(user, session, policy, now)
+    if client is None or not may_use(user, client, session.resource):
+        end = "session_not_found"
+    return gives_token(user, expires_at, end, lacks_step(user, session.aal, policy), now)
+
+
+def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:
+    if key is None or (key.expires_at is not None and key.expires_at <= now):
+        return "api_key_not_found"
+    return None
+
+
+def refusal_of_api_key(
+    user: User, key: ApiKey | None, expires_at: datetime | None, policy: Policy, now: datetime
+) -> Refusal | None:
+    """An API key, or an access token from one. It has the level of the session that made it (rule 3)."""
+    is_below = key is not None and lacks_step(user, key.aal, policy)
+    return gives_token(user, expires_at, end_of_key(key, now), is_below, now)

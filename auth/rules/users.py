@@ -1,0 +1,109 @@
+"""Who a user is: the facts, and what follows from one user alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from auth.rules.refusals import Refusal
+
+AddressKind = Literal["email", "phone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An email address or phone number. `added_at` is when its identity was last changed, or the user
+    created.
+    """
+
+    value: str
+    added_at: datetime
+    confirmed_at: datetime | None = None
+    is_proved: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """`oldest_factor_at` is when the oldest factor was verified, `has_second_step` whether one is not a
+    passkey.
+    """
+
+    role: str
+    made_by: str
+    email: Address | None = None
+    phone: Address | None = None
+    converted_at: datetime | None = None
+    banned_until: datetime | None = None
+    last_sign_in_at: datetime | None = None
+    has_password: bool = False
+    is_password_vouched: bool = False
+    oldest_factor_at: datetime | None = None
+    has_second_step: bool = False
+    app_metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+def is_anonymous(user: User) -> bool:
+    """Until the first address is confirmed or identity linked, the sessions of an anonymous user are the only
+    way in.
+    """
+    return user.made_by == "anonymous" and user.converted_at is None
+
+
+def is_banned(user: User, now: datetime) -> bool:
+    """A ban ends at its moment."""
+    return user.banned_until is not None and user.banned_until > now
+
+
+def has_factor(user: User) -> bool:
+    """A user with a verified factor or passkey proves with a factor (rule 13)."""
+    return user.oldest_factor_at is not None
+
+
+def address_of(user: User, kind: AddressKind) -> Address | None:
+    return user.email if kind == "email" else user.phone
+
+
+def is_proved(user: User, kind: AddressKind) -> bool:
+    """A proved address was shown by its owner; AUTH_AUTOCONFIRM and administrators only confirm."""
+    address = address_of(user, kind)
+    return address is not None and address.is_proved
+
+
+def has_proved(user: User, value: str) -> bool:
+    addresses = (user.email, user.phone)
+    return any(address is not None and address.value == value and address.is_proved for address in addresses)
+
+
+def gives_way(user: User, now: datetime) -> bool:
+    """Rule 7: until the first proof, a user whom a stranger may have made is in nobody's way."""
+    if user.made_by not in ("signup", "message") or user.last_sign_in_at is not None:
+        return False
+    if any(address is not None and address.confirmed_at is not None for address in (user.email, user.phone)):
+        return False
+    return not is_banned(user, now) and not user.is_password_vouched
+
+
+def is_unused_sign_up(user: User, now: datetime) -> bool:
+    """The receiver of its mail may decline an unused sign-up."""
+    return user.made_by == "signup" and gives_way(user, now)
+
+
+def refusal_of_sign_in(
+    user: User, provider: str, confirmed_kinds: frozenset[AddressKind], *, admin_only: bool, now: datetime
+) -> Refusal | None:
+    """Refuse a banned user, one whose address has to be confirmed first, and at the console all but
+    administrators.
+
+    `confirmed_kinds` are the kinds of address that sign in only once they are confirmed.
+    """
+    if is_banned(user, now):
+        return "user_banned"
+    if provider == "email" and "email" in confirmed_kinds and not _is_confirmed(user.email):
+        return "email_not_confirmed"
+    if provider == "phone" and "phone" in confirmed_kinds and not _is_confirmed(user.phone):
+        return "phone_not_confirmed"
+    return "not_admin" if admin_only and user.role != "admin" else None
+
+
+def _is_confirmed(address: Address | None) -> bool:
+    return address is not None and address.confirmed_at is not None

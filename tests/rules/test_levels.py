@@ -1,0 +1,50 @@
+"""Levels and second steps: auth/rules/levels.py beside what SQL decides."""
+
+from functools import partial
+
+from auth.rules import levels
+from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, decided, insert_users, unnoticed
+
+MUTANTS = [
+    ("registered_at > now", "registered_at >= now"),
+    ('aal != "aal0" and', ""),
+    ("return not is_anonymous(user)", "return True"),
+    ('("aal1", "aal2", "proof")', '("aal2", "proof")'),
+    ('("aal2", "proof", "enrol") and has_factor', '("aal2", "proof") and has_factor'),
+]
+
+
+def compare(tables: Tables) -> Compared:
+    def arguments():
+        return {
+            "aal": tables.one_of("aal0", "aal1", "aal2"),
+            "level": tables.one_of("session", "enrol", "aal1", "aal2", "proof", "second_factor"),
+        }
+
+    asked = ask(tables, insert_users(tables, CASES), arguments)
+    answers = decided(
+        tables,
+        """jsonb_build_array(
+             level_of(s, a ->> 'aal'), must_have_step(u, a ->> 'required'),
+             lacks_step(u, s.aal, a ->> 'required', has_second_step(u.id)),
+             lacks_level(u, s, a ->> 'aal', a ->> 'level', a ->> 'required'))""",
+    )
+    return Compared(tables.seed, asked, answers)
+
+
+def decide(rules, case: Case) -> list[object]:
+    user, session, policy, now, asked = case
+    return [
+        rules.level_of(session, asked["aal"], now),
+        rules.must_have_step(user, policy),
+        rules.lacks_step(user, session.aal, policy),
+        rules.lacks_level(user, session, asked["aal"], asked["level"], policy, now),
+    ]
+
+
+def test_python_decides_as_sql(tables):
+    assert compare(tables).differences(partial(decide, levels)) == []
+
+
+def test_mutants_are_noticed(fixed_tables):
+    assert unnoticed(compare(fixed_tables), levels, decide, MUTANTS) == []

@@ -1,0 +1,146 @@
+"""Which refresh token is good, and what a refresh changes: auth/rules/refreshing.py beside what SQL decides."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from auth.rules import refreshing
+from tests.support.rule_rows import (
+    CASES,
+    HOUR,
+    SECOND,
+    Compared,
+    Tables,
+    ask,
+    decided,
+    insert_users,
+    unnoticed,
+)
+
+MUTANTS = [
+    ("until is not None and until > now\n", "until is not None and until >= now\n"),
+    ("tokens.refreshed_at <= now - reuse_interval", "tokens.refreshed_at < now - reuse_interval"),
+    ("tokens.refreshes >= window.most", "tokens.refreshes > window.most"),
+    ("window.most and tokens.counted_until > now", "window.most and tokens.counted_until >= now"),
+    ("if tokens.counted_until > now:", "if tokens.counted_until >= now:"),
+    ("else tokens.counter - 1", "else tokens.used_counter"),
+    ("tokens.used_counter if echo else sent", "sent"),
+    ("not echo and tokens.refreshed_at", "tokens.refreshed_at"),
+    ("max(sent, tokens.counter) + rotates", "tokens.counter + rotates"),
+    ("if until > now}", "if until >= now}"),
+    ("is not None and until > now:", "is not None and until >= now:"),
+    ("tokens.counter > sent + rotates", "tokens.counter >= sent + rotates"),
+    ("return None if is_same_client", "return None if True"),
+]
+# Of a session's columns, those of its refresh tokens.
+COLUMNS = "counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until, echoes"
+WINDOW = 3600
+
+
+def compare(tables: Tables) -> Compared:
+    ids = insert_users(tables, 2 * CASES)
+    states = [state(tables) for _ in ids]
+    assigned = ", ".join(f"{name} = new.{name}" for name in COLUMNS.split(", "))
+    tables.run("CREATE TEMP TABLE states (LIKE sessions) ON COMMIT DROP")
+    tables.run(
+        "ALTER TABLE states ALTER id DROP NOT NULL, ALTER method DROP NOT NULL, ALTER created_at DROP NOT NULL"
+    )
+    tables.run("ALTER TABLE states ALTER aal DROP NOT NULL")
+    tables.insert("states", [{"user_id": id} | each for id, each in zip(ids, states, strict=True)])
+    tables.run(f"UPDATE sessions AS s SET {assigned} FROM states AS new WHERE new.user_id = s.user_id")
+
+    def arguments():
+        return {
+            "sent": tables.one_of(*range(4, 13)),
+            "rotates": tables.chance(0.8),
+            "reuse": tables.one_of(0, 10),
+            "most": tables.one_of(None, 3, 4),
+            "is_same": tables.chance(0.5),
+        }
+
+    asked = ask(tables, ids, arguments)
+    answers = decided(
+        tables,
+        f"""(SELECT jsonb_build_array(
+                      is_echo(s, sent), refresh_refusal(s, sent, most), new.counter, new.used_counter,
+                      new.successor_counter, extract(epoch FROM new.refreshed_at), new.refreshes,
+                      extract(epoch FROM new.counted_until), refreshed_echoes(s, sent, rotates, reuse),
+                      refresh_act(jsonb_populate_record(s, to_jsonb(new)), sent, rotates,
+                                  jsonb_build_object('ip', CASE WHEN (a -> 'is_same')::boolean THEN NULL
+                                                                ELSE '203.0.113.7' END)))
+               FROM (SELECT (a -> 'sent')::bigint AS sent, (a -> 'rotates')::boolean AS rotates,
+                            (a -> 'reuse')::integer AS reuse, (a ->> 'most')::integer AS most) AS of_case,
+                    refreshed(s, sent, rotates, reuse, CASE WHEN most IS NOT NULL THEN {WINDOW} END) AS new)""",
+    )
+    rows = tables.all(f"SELECT {COLUMNS} FROM cases AS c JOIN sessions AS s USING (user_id) ORDER BY c.n")
+    return Compared(tables.seed, [(case, row) for case, row in zip(asked, rows, strict=True)], answers)
+
+
+def state(tables: Tables) -> dict[str, Any]:
+    counter = tables.one_of(7, 8, 9, 10)
+    successor = tables.one_of(None, counter, counter, counter, counter - 1)
+    until = [tables.now + SECOND, tables.now - SECOND, tables.now]
+    others = [
+        {str(used): tables.one_of(*until) for used in range(4, 10) if tables.chance(0.3)} for _ in range(2)
+    ]
+    echoes = {str(counter): others[0], str(counter - 1): others[1]} if tables.chance(0.6) else None
+    return {
+        "counter": counter,
+        "successor_counter": successor,
+        "used_counter": None if successor is None else successor - tables.one_of(0, 1, 2, 3),
+        "refreshed_at": tables.ago(timedelta(0), 10 * SECOND, HOUR),
+        "refreshes": tables.one_of(0, 2, 3, 4),
+        "counted_until": tables.ago(timedelta(0), -HOUR),
+        "echoes": echoes,
+    }
+
+
+def by_number(echoes: Any) -> dict[int, dict[int, datetime]] | None:
+    return echoes and {
+        int(counter): {int(used): datetime.fromisoformat(until) for used, until in uses.items()}
+        for counter, uses in echoes.items()
+    }
+
+
+def decide(rules, each) -> list[object]:
+    case, row = each
+    now, asked = case.now, case.asked
+    tokens = rules.RefreshTokens(**row._asdict() | {"echoes": by_number(row.echoes)})
+    sent, rotates = asked["sent"], asked["rotates"]
+    window = (
+        None if asked["most"] is None else rules.Window(most=asked["most"], age=timedelta(seconds=WINDOW))
+    )
+    new = rules.refreshed(
+        tokens,
+        sent,
+        rotates=rotates,
+        reuse_interval=timedelta(seconds=asked["reuse"]),
+        window=window,
+        now=now,
+    )
+    refusal = rules.refusal_of_refresh(tokens, sent, window, now)
+    return [
+        rules.is_echo(tokens, sent, now),
+        refusal and refusal.removeprefix("refresh."),
+        new.counter,
+        new.used_counter,
+        new.successor_counter,
+        new.refreshed_at.timestamp(),
+        new.refreshes,
+        new.counted_until.timestamp(),
+        new.echoes,
+        rules.act_of_refresh(new, sent, rotates=rotates, is_same_client=asked["is_same"], now=now),
+    ]
+
+
+def typed(compared: Compared) -> Compared:
+    answers = [[*answer[:8], by_number(answer[8]), answer[9]] for answer in compared.answers]
+    return compared._replace(answers=answers)
+
+
+def test_python_decides_as_sql(tables):
+    assert typed(compare(tables)).differences(partial(decide, refreshing)) == []
+
+
+def test_mutants_are_noticed(fixed_tables):
+    assert unnoticed(typed(compare(fixed_tables)), refreshing, decide, MUTANTS) == []

@@ -1,0 +1,44 @@
+"""When a session has ended, and when its user proved who they are: auth/rules/sessions.py beside what SQL decides."""
+
+from functools import partial
+
+from auth.rules import sessions
+from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, decided, insert_users, unnoticed
+
+MUTANTS = [
+    ("session.refreshed_at <= now", "session.refreshed_at < now"),
+    ("max(begins) <= now", "max(begins) < now"),
+    ("max(begins)", "min(begins)"),
+    ("session.opened_by is not None or", ""),
+    ("again or session.created_at\n    return", "session.created_at\n    return"),
+    ('if session.method == "anonymous" else', "if False else"),
+]
+
+
+def compare(tables: Tables) -> Compared:
+    asked = ask(tables, insert_users(tables, CASES), dict)
+    answers = decided(
+        tables,
+        """jsonb_build_array(
+             end_of(s, (a -> 'lifetime')::integer, (a ->> 'timebox')::float::integer),
+             extract(epoch FROM authenticated_at(s)), extract(epoch FROM proved_at(s)))""",
+    )
+    return Compared(tables.seed, asked, answers)
+
+
+def decide(rules, case: Case) -> list[object]:
+    user, session, policy, now, _ = case
+    proved_at = rules.proved_at(session)
+    return [
+        rules.end_of_session(user, session, policy, now),
+        rules.authenticated_at(session).timestamp(),
+        proved_at and proved_at.timestamp(),
+    ]
+
+
+def test_python_decides_as_sql(tables):
+    assert compare(tables).differences(partial(decide, sessions)) == []
+
+
+def test_mutants_are_noticed(fixed_tables):
+    assert unnoticed(compare(fixed_tables), sessions, decide, MUTANTS) == []

@@ -1,0 +1,99 @@
+"""What gives a token now: auth/rules/tokens.py beside what SQL decides."""
+
+from datetime import timedelta
+from functools import partial
+
+from auth.rules import tokens
+from tests.support.rule_rows import (
+    CASES,
+    HOUR,
+    Compared,
+    Tables,
+    ask,
+    client_of,
+    decided,
+    insert_clients,
+    insert_users,
+    moment_of,
+    read_clients,
+    unnoticed,
+)
+
+MUTANTS = [
+    ("is not None and expires_at <= now", "is not None and expires_at > now"),
+    ('    if is_banned(user, now):\n        return "user_banned"\n', ""),
+    ('return "insufficient_aal" if is_below else None', "return None"),
+    ("key.expires_at <= now", "key.expires_at < now"),
+    ("client is None or not may_use(user, client, session.resource)", "client is None"),
+    ("key is not None and lacks_step(user, key.aal, policy)", "False"),
+]
+
+
+def compare(tables: Tables) -> Compared:
+    ids = insert_users(tables, CASES)
+    known = insert_clients(tables, 300)
+    tables.insert("api_keys", [api_key(tables, id) for id in ids if tables.chance(0.9)])
+
+    def arguments():
+        expires_at = tables.one_of(None, None, tables.ago(timedelta(0)), tables.ago(HOUR), tables.ago(-HOUR))
+        return {
+            "client_id": tables.one_of(None, *known),
+            "expires_at": None if expires_at is None else int(expires_at.timestamp()),
+            "has_session": tables.chance(0.95),
+            "aal": tables.one_of("aal0", "aal1", "aal2"),
+            "level": tables.one_of("session", "enrol", "aal1", "aal2", "proof", "second_factor"),
+        }
+
+    asked = ask(tables, ids, arguments)
+    answers = decided(
+        tables,
+        """(SELECT jsonb_build_array(
+                     caller_state(u, CASE WHEN (a -> 'has_session')::boolean THEN s END, expires, lifetime, timebox,
+                                  a ->> 'aal', a ->> 'level', a ->> 'required'),
+                     client_state(u, s, k, expires, lifetime, timebox, a ->> 'required'),
+                     api_key_state(u, own, expires, a ->> 'required'))
+              FROM (SELECT (a ->> 'expires_at')::bigint AS expires, (a -> 'lifetime')::integer AS lifetime,
+                           (a ->> 'timebox')::float::integer AS timebox) AS of_settings
+              LEFT JOIN oauth_clients AS k ON k.id = (a ->> 'client_id')::uuid
+              LEFT JOIN api_keys AS own ON own.user_id = u.id)""",
+    )
+    rows = read_clients(tables)
+    keys = {row.user_id: row for row in tables.all("SELECT user_id, aal, expires_at FROM api_keys")}
+    cases = [
+        (case, rows.get(case.asked["client_id"]), keys.get(id)) for case, id in zip(asked, ids, strict=True)
+    ]
+    return Compared(tables.seed, cases, answers)
+
+
+def api_key(tables: Tables, owner: str) -> dict[str, object]:
+    return {
+        "id": tables.id(),
+        "user_id": owner,
+        "name": "CI",
+        "key_mac": b"",
+        "scopes": [],
+        "aal": tables.one_of("aal1", "aal2"),
+        "expires_at": tables.one_of(None, tables.ago(timedelta(0)), tables.ago(-HOUR)),
+    }
+
+
+def decide(rules, each) -> list[str]:
+    (user, session, policy, now, asked), client_row, key_row = each
+    expires_at = moment_of(asked["expires_at"])
+    client = client_row and client_of(client_row)
+    key = key_row and rules.ApiKey(aal=key_row.aal, expires_at=key_row.expires_at)
+    caller = session if asked["has_session"] else None
+    refusals = [
+        rules.refusal_of_session(user, caller, expires_at, asked["aal"], asked["level"], policy, now),
+        rules.refusal_of_client_session(user, session, client, expires_at, policy, now),
+        rules.refusal_of_api_key(user, key, expires_at, policy, now),
+    ]
+    return [refusal or "live" for refusal in refusals]
+
+
+def test_python_decides_as_sql(tables):
+    assert compare(tables).differences(partial(decide, tokens)) == []
+
+
+def test_mutants_are_noticed(fixed_tables):
+    assert unnoticed(compare(fixed_tables), tokens, decide, MUTANTS) == []

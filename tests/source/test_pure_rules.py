@@ -1,0 +1,53 @@
+"""auth/rules decides from facts alone: it reads no row, request or clock, and refuses by the table of errors."""
+
+import ast
+import sys
+from typing import get_args
+
+import pytest
+
+from auth.rules.refusals import Refusal
+from auth.web.errors import ERRORS
+from tests.source.test_structure import SOURCES, imports, nodes, strings
+
+RULES = [source for source in SOURCES if source.startswith("auth/rules/")]
+OF_CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "random", "environ"}
+
+
+def test_rules_import_only_each_other_and_the_standard_library():
+    assert len(RULES) > 10
+    assert {package for source in RULES for package in imports(source)} - sys.stdlib_module_names == {"auth"}
+    own = [
+        node.module
+        for source in RULES
+        for node in nodes(source)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("auth")
+    ]
+    assert [module for module in own if not (module or "").startswith("auth.rules.")] == []
+
+
+def test_rules_have_no_clock():
+    asked = [
+        (source, ast.unparse(node))
+        for source in RULES
+        for node in nodes(source)
+        if isinstance(node, ast.Attribute) and node.attr in OF_CLOCKS
+    ]
+    assert asked == []
+
+
+def test_facts_are_frozen():
+    classes = [node for source in RULES for node in nodes(source) if isinstance(node, ast.ClassDef)]
+    decorators = [ast.unparse(node.decorator_list[0]) for node in classes]
+    assert len(decorators) > 10
+    assert [each for each in decorators if "frozen=True, slots=True" not in each] == []
+
+
+def test_every_refusal_of_a_rule_is_in_the_table_of_errors():
+    assert set(get_args(Refusal)) - set(ERRORS) == set()
+
+
+@pytest.mark.parametrize("refusal", get_args(Refusal))
+def test_a_rule_refuses_so(refusal):
+    others = [source for source in RULES if source != "auth/rules/refusals.py"]
+    assert [source for source in others if refusal in strings(source)] != []
