@@ -14,6 +14,7 @@ Proof = Literal[
     "sms",
     "email_change",
     "phone_change",
+    "undo",
     "provider",
     "administrator",
 ]
@@ -46,12 +47,11 @@ def keeps_password(user: User, proof: Proof) -> bool:
     return user.made_by in ("signup", "link") or user.is_password_vouched
 
 
-def is_own_sign_up(proof: Proof, *, is_first: bool, is_shown: bool, carries_data: bool) -> bool:
-    """Whether a link's own password and data become the user's: the page (`is_shown`) tells whose sign-up it
-    is.
+def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> bool:
+    """Whether the password and data that a sign-up's link carries become the user's.
 
-    If several people have signed up, messages look alike. `carries_data` is whether the link has the
-    sign-up's.
+    If several people have signed up, messages look alike: only the page (`is_shown`) tells whose sign-up
+    it is.
     """
     return is_first and is_shown and carries_data
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from auth.rules.policy import RECENT_AGE
+from auth.rules.users import User, has_proved
+
 # Of the links of one purpose, the newest work.
 _WORKING_LINKS = 3
 
@@ -57,3 +60,23 @@ def code_for_browser(codes: Iterable[Link], browser: bytes | None) -> Link | Non
 def method_of_session(purpose: str, *, was_mailed: bool) -> Literal["recovery", "otp"]:
     """Only a recovery that we mailed is one: a generated link proves nothing about the mailbox."""
     return "recovery" if purpose == "recovery" and was_mailed else "otp"
+
+
+def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
+    """A recovery takes an account back (rule 19): one that we mailed, only with its new password."""
+    return purpose == "recovery" and method_of_session(purpose, was_mailed=was_mailed) != "recovery"
+
+
+def comes_back(others: Iterable[User], address: str) -> bool:
+    """Rule 25: the address of a notice is the user's again, unless another user has proved it since."""
+    return not any(has_proved(other, address) for other in others)
+
+
+def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
+    """Rule 25: the link of a notice asks for a factor that is older than seven days."""
+    return verified_at is not None and verified_at <= now - RECENT_AGE
+
+
+def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: datetime) -> bool:
+    """Rule 25: it asks for one that was this old when it was removed, too, for seven days."""
+    return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)

@@ -1,26 +1,19 @@
 """Tables of random rows."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-
 import pytest
 
-from tests.support.rule_rows import SEEDS, Tables, random_tables
+from tests.support.rule_rows import FIXED_SEED, RANDOM_SEED, random_tables
 
 
-@pytest.fixture
-def new_tables(database, database_url) -> Iterator[Callable[[int], Tables]]:
-    with ExitStack() as stack:
-        yield lambda seed: stack.enter_context(random_tables(database_url, seed))
-    database.truncate()
+@pytest.fixture(scope="module", autouse=True)
+def _space(all_rows):
+    """Rows that were rolled back take space, which scans of later tests would read."""
+    yield
+    all_rows.truncate()
 
 
-@pytest.fixture(params=SEEDS, ids=["fixed", "random"])
-def tables(request, new_tables) -> Tables:
+@pytest.fixture(params=(FIXED_SEED, RANDOM_SEED), ids=("fixed", "random"))
+def tables(request, database, database_url):
     """Tables of a fixed seed, and of a random one, which each difference names."""
-    return new_tables(request.param)
-
-
-@pytest.fixture
-def fixed_tables(new_tables) -> Tables:
-    return new_tables(SEEDS[0])
+    with random_tables(database_url, request.param) as tables:
+        yield tables

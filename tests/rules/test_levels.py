@@ -1,9 +1,7 @@
 """Levels and second steps: auth/rules/levels.py beside what SQL decides."""
 
-from functools import partial
-
 from auth.rules import levels
-from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, decided, insert_users, unnoticed
+from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, check, decided, insert_users
 
 MUTANTS = [
     ("registered_at > now", "registered_at >= now"),
@@ -42,9 +40,5 @@ def decide(rules, case: Case) -> list[object]:
     ]
 
 
-def test_python_decides_as_sql(tables):
-    assert compare(tables).differences(partial(decide, levels)) == []
-
-
-def test_mutants_are_noticed(fixed_tables):
-    assert unnoticed(compare(fixed_tables), levels, decide, MUTANTS) == []
+def test_python_decides_as_sql_and_no_mutant_does(tables):
+    check(compare(tables), levels, decide, MUTANTS)

@@ -1,7 +1,6 @@
 """Which refresh token is good, and what a refresh changes: auth/rules/refreshing.py beside what SQL decides."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from auth.rules import refreshing
@@ -12,9 +11,9 @@ from tests.support.rule_rows import (
     Compared,
     Tables,
     ask,
+    check,
     decided,
     insert_users,
-    unnoticed,
 )
 
 MUTANTS = [
@@ -138,9 +137,5 @@ def typed(compared: Compared) -> Compared:
     return compared._replace(answers=answers)
 
 
-def test_python_decides_as_sql(tables):
-    assert typed(compare(tables)).differences(partial(decide, refreshing)) == []
-
-
-def test_mutants_are_noticed(fixed_tables):
-    assert unnoticed(typed(compare(fixed_tables)), refreshing, decide, MUTANTS) == []
+def test_python_decides_as_sql_and_no_mutant_does(tables):
+    check(typed(compare(tables)), refreshing, decide, MUTANTS)
