@@ -1,0 +1,547 @@
+"""What the rules say, a sentence and an example each. The other files compare them with SQL."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from auth.rules import (
+    clients,
+    counts,
+    first_proof,
+    levels,
+    links,
+    proofs,
+    refreshing,
+    remaining,
+    sessions,
+    tokens,
+    users,
+)
+from auth.rules.clients import Client
+from auth.rules.counts import Allowance, Count, Limit, Network
+from auth.rules.links import Link
+from auth.rules.policy import Policy
+from auth.rules.proofs import Act
+from auth.rules.refreshing import RefreshTokens, Window
+from auth.rules.sessions import Session
+from auth.rules.tokens import ApiKey
+from auth.rules.users import Address, User
+from tests.support.cases import cases
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+POLICY = Policy(
+    refresh_token_lifetime=30 * DAY,
+    session_timebox=None,
+    mfa_required="none",
+    proof_age=15 * MINUTE,
+    change_age=DAY,
+)
+FACTOR_FOR_ALL = replace(POLICY, mfa_required="all")
+FACTOR_FOR_ADMINISTRATORS = replace(POLICY, mfa_required="admins")
+TIMEBOX = replace(POLICY, session_timebox=DAY)
+PROVED = Address(
+    value="alice@example.com", added_at=NOW - 90 * DAY, confirmed_at=NOW - 90 * DAY, is_proved=True
+)
+CONFIRMED, UNCONFIRMED = replace(PROVED, is_proved=False), replace(PROVED, is_proved=False, confirmed_at=None)
+ALICE = User(
+    role="authenticated", made_by="signup", email=PROVED, last_sign_in_at=NOW - DAY, has_password=True
+)
+CAROL = replace(ALICE, role="admin")
+BANNED = replace(ALICE, banned_until=NOW + SECOND)
+ANONYMOUS = User(role="authenticated", made_by="anonymous")
+CONVERTED = replace(ALICE, made_by="anonymous", converted_at=NOW - HOUR)
+UNUSED = User(role="authenticated", made_by="signup", email=UNCONFIRMED, has_password=True)
+WITH_APP = replace(ALICE, oldest_factor_at=NOW - 8 * DAY, has_second_step=True)
+WITH_NEW_APP = replace(WITH_APP, oldest_factor_at=NOW - DAY)
+WITH_PASSKEY = replace(ALICE, oldest_factor_at=NOW - 8 * DAY)
+FRESH = Session(method="password", aal="aal1", created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
+STALE = replace(FRESH, created_at=NOW - HOUR)
+ANCIENT = replace(FRESH, created_at=NOW - 2 * DAY)
+RAISED = replace(FRESH, aal="aal2", factor_proved_at=NOW - MINUTE)
+RECOVERY = replace(FRESH, method="recovery")
+OF_APPLICATION = replace(FRESH, opened_by="a session")
+
+
+def token(
+    user: User, session: Session | None, level: Any = "aal1", policy: Policy = POLICY, aal: str = ""
+) -> Any:
+    aal = aal or (session.aal if session else "aal1")
+    return tokens.refusal_of_session(user, session, NOW + HOUR, aal, level, policy, NOW)
+
+
+def act(user: User, session: Session, verb: Any, kind: Any, proof: Any = None, added: Any = None) -> Any:
+    added_at = None if added is None else NOW - added
+    asked = Act(verb=verb, kind=kind, added_at=added_at)
+    return proofs.refusal_of_act(asked, user, session, session.aal, proof, POLICY, NOW)
+
+
+def of_client(user: User, client: Client | None) -> Any:
+    return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
+
+
+USED = RefreshTokens(
+    counter=7, used_counter=6, successor_counter=7, refreshed_at=NOW - 5 * SECOND, counted_until=NOW
+)
+LATER = replace(USED, refreshed_at=NOW - HOUR)
+ECHOING = replace(USED, echoes={7: {5: NOW + SECOND}})
+RAISED_SINCE = replace(USED, counter=8)
+OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
+WINDOW = Window(most=3, age=HOUR)
+
+
+def refused(known: RefreshTokens, sent: int) -> Any:
+    return refreshing.refusal_of_refresh(known, sent, WINDOW, NOW)
+
+
+def given(known: RefreshTokens, sent: int, rotates: bool = True) -> int:
+    interval = 10 * SECOND
+    new = refreshing.refreshed(known, sent, rotates=rotates, reuse_interval=interval, window=WINDOW, now=NOW)
+    return new.counter
+
+
+LINK = Link(purpose="recovery", created_at=NOW - HOUR, expires_at=NOW + HOUR, code_expires_at=NOW + HOUR)
+HERE, ELSEWHERE = "203.0.113.7", "198.51.100.7"
+OWN, OF_ALL = Limit("login", "alice", HERE, 2, 60), Limit("account", "alice", None, 5, 60)
+ALLOWANCE = Allowance((2, 60), (5, 60))
+
+
+def told(known: dict[Limit, Count], is_right: bool) -> Any:
+    verdict = counts.verdict([OWN, OF_ALL], known, is_right=is_right, now=NOW)
+    return verdict.refused_by and verdict.refused_by.kind, verdict.counts[OWN].count
+
+
+def limits(is_known: bool) -> list[str]:
+    limited = counts.password_limits("alice", "id", HERE, is_known=is_known, allowance=ALLOWANCE)
+    return [limit.kind for limit in limited]
+
+
+def passed(*names: str) -> list[Network]:
+    return [Network(name=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
+
+
+def first(user: User, value: str = "alice@example.com", proof: Any = "signup") -> bool:
+    return first_proof.is_first_proof(user, "email", value, proof)
+
+
+PHONE = Address(value="+4915112345678", added_at=NOW - DAY, confirmed_at=NOW - DAY, is_proved=True)
+Example = tuple[str, Callable[[], Any], Any]
+
+USERS: list[Example] = [
+    ("A ban ends at its moment.", lambda: users.is_banned(replace(ALICE, banned_until=NOW), NOW), False),
+    ("A converted user is not anonymous.", lambda: users.is_anonymous(CONVERTED), False),
+    ("An unused sign-up gives way.", lambda: users.gives_way(UNUSED, NOW), True),
+    (
+        "A user who has signed in does not.",
+        lambda: users.gives_way(replace(UNUSED, last_sign_in_at=NOW), NOW),
+        False,
+    ),
+    (
+        "A ban keeps its address.",
+        lambda: users.gives_way(replace(UNUSED, banned_until=NOW + DAY), NOW),
+        False,
+    ),
+    (
+        "An operator's password keeps its address.",
+        lambda: users.gives_way(replace(UNUSED, is_password_vouched=True), NOW),
+        False,
+    ),
+    (
+        "An address that is only confirmed is not proved.",
+        lambda: users.is_proved(replace(ALICE, email=CONFIRMED), "email"),
+        False,
+    ),
+    (
+        "A banned user cannot sign in.",
+        lambda: users.refusal_of_sign_in(BANNED, "email", frozenset(), admin_only=False, now=NOW),
+        "user_banned",
+    ),
+    (
+        "An address may have to be confirmed first.",
+        lambda: users.refusal_of_sign_in(UNUSED, "email", frozenset({"email"}), admin_only=False, now=NOW),
+        "email_not_confirmed",
+    ),
+    (
+        "The console admits administrators alone.",
+        lambda: users.refusal_of_sign_in(ALICE, "email", frozenset(), admin_only=True, now=NOW),
+        "not_admin",
+    ),
+]
+SESSIONS: list[Example] = [
+    (
+        "What has ended stays ended.",
+        lambda: token(ALICE, replace(FRESH, ended_at=NOW - DAY)),
+        "session_not_found",
+    ),
+    (
+        "A session without refreshes expires.",
+        lambda: token(ALICE, replace(FRESH, refreshed_at=NOW - 30 * DAY)),
+        "session_expired",
+    ),
+    (
+        "It does so no microsecond earlier.",
+        lambda: token(ALICE, replace(FRESH, refreshed_at=NOW - 30 * DAY + MICROSECOND)),
+        None,
+    ),
+    ("The timebox ends a session in use.", lambda: token(ALICE, ANCIENT, policy=TIMEBOX), "session_expired"),
+    (
+        "The timebox of an anonymous user has not begun.",
+        lambda: token(ANONYMOUS, replace(ANCIENT, method="anonymous"), policy=TIMEBOX),
+        None,
+    ),
+    (
+        "It begins when the user becomes permanent.",
+        lambda: token(CONVERTED, replace(ANCIENT, method="anonymous"), policy=TIMEBOX),
+        None,
+    ),
+    (
+        "A sign-up that goes on authenticates nobody.",
+        lambda: sessions.authenticated_at(replace(FRESH, method="sign_up")),
+        sessions.EPOCH,
+    ),
+    ("Nor does an application's session.", lambda: sessions.authenticated_at(OF_APPLICATION), sessions.EPOCH),
+    (
+        "An anonymous sign-in proves nothing.",
+        lambda: sessions.proved_at(replace(FRESH, method="anonymous")),
+        None,
+    ),
+]
+TOKENS: list[Example] = [
+    ("A live session gives a token.", lambda: token(ALICE, FRESH), None),
+    ("A banned user gets none.", lambda: token(BANNED, FRESH), "user_banned"),
+    ("A ban is told before the end of the session.", lambda: token(BANNED, None), "user_banned"),
+    ("A session that is gone gives none.", lambda: token(ALICE, None), "session_not_found"),
+    (
+        "An expired access token is told first.",
+        lambda: tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", "aal1", POLICY, NOW),
+        "bad_jwt",
+    ),
+    ("A client that admits the user gets one.", lambda: of_client(ALICE, Client()), None),
+    (
+        "A role that the client does not allow ends it.",
+        lambda: of_client(ALICE, Client(allowed_roles=frozenset({"staff"}))),
+        "session_not_found",
+    ),
+    ("So does a client that is gone.", lambda: of_client(ALICE, None), "session_not_found"),
+    ("So does a blocked one.", lambda: of_client(ALICE, Client(is_blocked=True)), "session_not_found"),
+    (
+        "A role of the app metadata counts.",
+        lambda: clients.may_use(
+            replace(ALICE, app_metadata={"roles": ["staff"]}),
+            Client(allowed_roles=frozenset({"staff"})),
+            None,
+        ),
+        True,
+    ),
+    ("An anonymous user uses no client.", lambda: clients.may_use(ANONYMOUS, Client(), None), False),
+    (
+        "A resource that was taken from a client is refused.",
+        lambda: clients.may_use(ALICE, Client(), "https://api"),
+        False,
+    ),
+    (
+        "A key expires at its moment.",
+        lambda: tokens.end_of_key(ApiKey(aal="aal1", expires_at=NOW), NOW),
+        "api_key_not_found",
+    ),
+    (
+        "A key has the level of its session.",
+        lambda: tokens.refusal_of_api_key(WITH_APP, ApiKey(aal="aal1", expires_at=None), None, POLICY, NOW),
+        "insufficient_aal",
+    ),
+]
+LEVELS: list[Example] = [
+    ("A user with an app needs it.", lambda: token(WITH_APP, FRESH), "insufficient_aal"),
+    ("A session that used it has the level.", lambda: token(WITH_APP, RAISED), None),
+    (
+        "A token from before keeps its own level.",
+        lambda: token(WITH_APP, RAISED, aal="aal1"),
+        "insufficient_aal",
+    ),
+    ("A passkey is no second step.", lambda: token(WITH_PASSKEY, FRESH), None),
+    (
+        "Sensitive operations ask for the passkey too.",
+        lambda: token(WITH_PASSKEY, FRESH, "aal2"),
+        "insufficient_aal",
+    ),
+    (
+        "A demand for all does not mean anonymous users.",
+        lambda: token(ANONYMOUS, FRESH, policy=FACTOR_FOR_ALL),
+        None,
+    ),
+    ("It means everybody else.", lambda: token(ALICE, FRESH, policy=FACTOR_FOR_ALL), "insufficient_aal"),
+    (
+        "One for administrators means them.",
+        lambda: token(CAROL, FRESH, policy=FACTOR_FOR_ADMINISTRATORS),
+        "insufficient_aal",
+    ),
+    ("And nobody else.", lambda: token(ALICE, FRESH, policy=FACTOR_FOR_ADMINISTRATORS), None),
+    (
+        "A session that lacks a step may enrol.",
+        lambda: token(ALICE, FRESH, "enrol", FACTOR_FOR_ALL, "aal0"),
+        None,
+    ),
+    (
+        "A first passkey raises its session.",
+        lambda: levels.level_of(replace(FRESH, first_passkey_at=NOW - MINUTE), "aal1", NOW),
+        "aal2",
+    ),
+    (
+        "For fifteen minutes.",
+        lambda: levels.level_of(replace(FRESH, first_passkey_at=NOW - 15 * MINUTE), "aal1", NOW),
+        "aal1",
+    ),
+]
+REFRESHING: list[Example] = [
+    ("The newest token is good.", lambda: (refused(USED, 7), given(USED, 7)), (None, 8)),
+    ("The one before gets the present successor.", lambda: (refused(USED, 6), given(USED, 6)), (None, 7)),
+    ("After the interval it gets a new one.", lambda: (refused(LATER, 6), given(LATER, 6)), (None, 8)),
+    ("A dead one ends the session.", lambda: refused(USED, 5), "refresh.refresh_token_already_used"),
+    ("An echo gets the present successor.", lambda: (refused(ECHOING, 5), given(ECHOING, 5)), (None, 7)),
+    (
+        "No echo outlives a second step.",
+        lambda: refused(replace(ECHOING, counter=9), 5),
+        "refresh.refresh_token_already_used",
+    ),
+    (
+        "A token of a second step kills the one before.",
+        lambda: refused(RAISED_SINCE, 6),
+        "refresh.refresh_token_already_used",
+    ),
+    ("One ahead of a restored database is good.", lambda: (refused(USED, 12), given(USED, 12)), (None, 13)),
+    ("Without rotation the token stays.", lambda: given(USED, 7, rotates=False), 7),
+    ("Refreshes are limited.", lambda: refused(OFTEN, 7), "over_request_rate_limit"),
+    ("A limit hides no theft.", lambda: refused(OFTEN, 5), "refresh.refresh_token_already_used"),
+]
+PROOFS: list[Example] = [
+    ("A fresh sign-in may add an address.", lambda: act(ALICE, FRESH, "add", "email"), None),
+    ("A stale one may not.", lambda: act(ALICE, STALE, "add", "email"), "reauthentication_needed"),
+    ("A proof with the request does.", lambda: act(ALICE, STALE, "add", "email", "proof"), None),
+    ("A password is changed within a day.", lambda: act(ALICE, STALE, "change", "password"), None),
+    ("And no later.", lambda: act(ALICE, ANCIENT, "change", "password"), "reauthentication_needed"),
+    (
+        "A fresh recovery is the proof for the password.",
+        lambda: act(ALICE, RECOVERY, "change", "password"),
+        None,
+    ),
+    ("Metadata needs no proof.", lambda: act(ALICE, ANCIENT, "change", "metadata"), None),
+    ("Nor does removing an API key.", lambda: act(ALICE, ANCIENT, "remove", "api_key", added=DAY), None),
+    (
+        "An anonymous user adds the first address.",
+        lambda: act(ANONYMOUS, replace(STALE, method="anonymous"), "add", "email"),
+        None,
+    ),
+    (
+        "Who has a factor is below the level.",
+        lambda: act(WITH_APP, FRESH, "add", "email"),
+        "insufficient_aal",
+    ),
+    ("Who has a factor proves with it.", lambda: act(WITH_APP, RAISED, "add", "email"), None),
+    (
+        "And with nothing else.",
+        lambda: act(WITH_APP, replace(RAISED, factor_proved_at=None), "add", "email", "code"),
+        "mfa.reauthentication_needed",
+    ),
+    (
+        "An administrator's first factor needs a code.",
+        lambda: act(CAROL, FRESH, "add", "factor", "proof"),
+        "code.reauthentication_needed",
+    ),
+    ("With the code it is enrolled.", lambda: act(CAROL, FRESH, "add", "factor", "code"), None),
+    (
+        "A recovery takes a thief's factor back.",
+        lambda: act(WITH_NEW_APP, RECOVERY, "remove", "factor", added=DAY),
+        None,
+    ),
+    (
+        "Not a factor of eight days.",
+        lambda: act(WITH_APP, RECOVERY, "remove", "factor", added=8 * DAY),
+        "insufficient_aal",
+    ),
+    (
+        "Nor anything, where one is that old.",
+        lambda: act(WITH_APP, RECOVERY, "remove", "email", added=DAY),
+        "insufficient_aal",
+    ),
+    (
+        "Nor does an application's session.",
+        lambda: act(WITH_NEW_APP, OF_APPLICATION, "remove", "factor", added=DAY),
+        "insufficient_aal",
+    ),
+    (
+        "Recovery codes need the second factor.",
+        lambda: act(ALICE, FRESH, "add", "recovery_codes"),
+        "insufficient_aal",
+    ),
+    (
+        "An administrator changes no other one.",
+        lambda: proofs.refusal_of_administrator(CAROL),
+        "target.insufficient_permissions",
+    ),
+    ("An administrator changes users.", lambda: proofs.refusal_of_administrator(ALICE), None),
+]
+FIRST_PROOFS: list[Example] = [
+    ("The first proof removes everything else.", lambda: first(replace(ALICE, email=UNCONFIRMED)), True),
+    ("The second one nothing.", lambda: first(ALICE), False),
+    (
+        "An address that was added by a proved user is no first one.",
+        lambda: first(replace(ALICE, phone=PHONE), "new@example.com"),
+        False,
+    ),
+    (
+        "Nor is one that is younger than the other proof.",
+        lambda: first(replace(ALICE, email=replace(UNCONFIRMED, added_at=NOW), phone=PHONE)),
+        False,
+    ),
+    (
+        "An administrator vouches for their own user.",
+        lambda: first(replace(ALICE, made_by="administrator", email=UNCONFIRMED), proof="administrator"),
+        False,
+    ),
+    ("A sign-up's code keeps its password.", lambda: first_proof.keeps_password(UNUSED, "signup"), True),
+    (
+        "A link that anybody can ask for does not.",
+        lambda: first_proof.keeps_password(UNUSED, "magiclink"),
+        False,
+    ),
+    (
+        "Nor does a user of an administrator.",
+        lambda: first_proof.keeps_password(replace(UNUSED, made_by="administrator"), "signup"),
+        False,
+    ),
+    (
+        "Unless the password is vouched for.",
+        lambda: first_proof.keeps_password(
+            replace(UNUSED, made_by="import", is_password_vouched=True), "signup"
+        ),
+        True,
+    ),
+    (
+        "A code does not tell whose sign-up it is.",
+        lambda: first_proof.is_own_sign_up(is_first=True, is_shown=False, carries_data=True),
+        False,
+    ),
+    (
+        "An administrator's recovery link sets its password.",
+        lambda: first_proof.sets_password("recovery", is_own=False, carries_password=True),
+        True,
+    ),
+]
+LINKS: list[Example] = [
+    (
+        "A link is good until it expires.",
+        lambda: links.is_good_link(replace(LINK, expires_at=NOW), NOW),
+        False,
+    ),
+    ("It is good once.", lambda: links.is_good_link(replace(LINK, spent_at=NOW), NOW), False),
+    ("The newest three work.", lambda: links.is_good_link(replace(LINK, newer=2), NOW), True),
+    ("The fourth does not.", lambda: links.is_good_link(replace(LINK, newer=3), NOW), False),
+    (
+        "A thief cannot void the link of a notice.",
+        lambda: links.is_good_link(replace(LINK, purpose="undo", newer=9), NOW),
+        True,
+    ),
+    (
+        "A code expires on its own.",
+        lambda: links.is_open_code(replace(LINK, code_expires_at=NOW), True, ["recovery"], NOW),
+        False,
+    ),
+    ("A code is for its purpose.", lambda: links.is_open_code(LINK, True, ["signup"], NOW), False),
+    (
+        "A page's code works in its browser alone.",
+        lambda: links.code_for_browser([replace(LINK, browser=b"a")], b"b"),
+        None,
+    ),
+    (
+        "A recovery that we mailed is one.",
+        lambda: links.method_of_session("recovery", was_mailed=True),
+        "recovery",
+    ),
+    ("A generated link is not.", lambda: links.method_of_session("recovery", was_mailed=False), "otp"),
+    (
+        "An address that somebody proved since stays theirs.",
+        lambda: links.comes_back([ALICE], "alice@example.com"),
+        False,
+    ),
+    ("Of a user without proof it comes back.", lambda: links.comes_back([UNUSED], "alice@example.com"), True),
+    ("A notice asks for a factor of seven days.", lambda: links.asks_for_factor(NOW - 7 * DAY, NOW), True),
+    ("For none that is younger.", lambda: links.asks_for_factor(NOW - 7 * DAY + MICROSECOND, NOW), False),
+]
+REMAINING: list[Example] = [
+    ("A proved address signs in.", lambda: remaining.can_sign_in(ALICE, ["email"], False, ["email"]), True),
+    (
+        "Not where email is disabled.",
+        lambda: remaining.can_sign_in(ALICE, ["email"], False, ["phone"]),
+        False,
+    ),
+    ("A provider does.", lambda: remaining.can_sign_in(ALICE, ["github"], False, ["github"]), True),
+    ("A passkey does.", lambda: remaining.can_sign_in(ANONYMOUS, [], True, ["passkey"]), True),
+    (
+        "An address that is only confirmed does with a password.",
+        lambda: [
+            remaining.can_sign_in(replace(ALICE, email=CONFIRMED), ["email"], False, usable)
+            for usable in (["email"], ["email", "password"])
+        ],
+        [False, True],
+    ),
+    (
+        "Nothing remains.",
+        lambda: remaining.refusal_of_removal(ALICE, [], False, ["email"]),
+        "single_identity_not_deletable",
+    ),
+    ("The last administrator stays.", lambda: remaining.refusal_of_leaving(CAROL, 0), "last_administrator"),
+    ("One of two may leave.", lambda: remaining.refusal_of_leaving(CAROL, 1), None),
+]
+COUNTS: list[Example] = [
+    ("A wrong one counts.", lambda: told({}, is_right=False), (None, 1)),
+    ("A right one is taken from the counts again.", lambda: told({}, is_right=True), (None, 0)),
+    (
+        "Beyond the limit even a right one is not told.",
+        lambda: told({OWN: Count(2, NOW + SECOND)}, is_right=True),
+        ("login", 3),
+    ),
+    ("A window ends at its moment.", lambda: told({OWN: Count(2, NOW)}, is_right=False), (None, 1)),
+    (
+        "All other networks count together.",
+        lambda: limits(is_known=False),
+        ["login", "account", "user", "user"],
+    ),
+    ("A known network counts for itself.", lambda: limits(is_known=True), ["login", "user"]),
+    ("Where every step was passed is known.", lambda: counts.is_known_network(passed(HERE), HERE, NOW), True),
+    (
+        "Of the last ten such networks.",
+        lambda: counts.is_known_network(
+            passed(*(f"192.0.2.{place}" for place in range(10)), HERE), HERE, NOW
+        ),
+        False,
+    ),
+    (
+        "For a day, where a mailed link was used.",
+        lambda: [
+            counts.is_known_network([Network(name=HERE, mail_proved_at=NOW - age)], HERE, NOW)
+            for age in (DAY - SECOND, DAY)
+        ],
+        [True, False],
+    ),
+    (
+        "A network and a browser that are new are told of.",
+        lambda: counts.is_new_sign_in(ALICE, passed(ELSEWHERE), HERE, "browser 1"),
+        True,
+    ),
+    (
+        "A browser that is known is not.",
+        lambda: counts.is_new_sign_in(ALICE, passed("browser 1"), HERE, "browser 1"),
+        False,
+    ),
+    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
+]
+EXAMPLES = (
+    USERS + SESSIONS + TOKENS + LEVELS + REFRESHING + PROOFS + FIRST_PROOFS + LINKS + REMAINING + COUNTS
+)
+
+
+@cases(("sentence", "ask", "answer"), EXAMPLES)
+def test_rule_answers_as_its_sentence(sentence, ask, answer):
+    assert ask() == answer
