@@ -50,8 +50,8 @@ def keeps_password(user: User, proof: Proof) -> bool:
 def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> bool:
     """Whether the password and data that a sign-up's link carries become the user's.
 
-    If several people have signed up, messages look alike: only the page (`is_shown`) tells whose sign-up
-    it is.
+    If several people have signed up, messages look alike: only the page (`is_shown`) tells whose sign-up it
+    is.
     """
     return is_first and is_shown and carries_data
 

@@ -143,6 +143,21 @@ def last_proof(user: User, session: Session) -> datetime | None:
     return session.factor_proved_at if has_factor(user) else proved_at(session)
 
 
+def added_at(moment: datetime, created_at: datetime) -> datetime | None:
+    """When a way to sign in was added. What the user was created with was not: a provider's sign-up writes
+    the email a microsecond later.
+    """
+    return moment if moment > created_at + timedelta(microseconds=1) else None
+
+
+def proof_of_code(*, is_of_session: bool, address_added_at: datetime | None, now: datetime) -> Proof:
+    """What a code from the mailbox proves. A thief may have changed the address in the last seven days: a
+    code that goes there adds no first factor of an administrator. That of a command belongs to no session.
+    """
+    is_recent = address_added_at is not None and address_added_at >= now - RECENT_AGE
+    return "proof" if is_of_session and is_recent else "code"
+
+
 def refusal_of_administrator(target: User) -> Refusal | None:
     """An administrator changes no administrator; the service role key does (rule 6)."""
     return "target.insufficient_permissions" if target.role == "admin" else None

@@ -8,6 +8,7 @@ Refusal = Literal[
     "code.reauthentication_needed",
     "email_not_confirmed",
     "insufficient_aal",
+    "invalid_credentials",
     "last_administrator",
     "mfa.reauthentication_needed",
     "not_admin",

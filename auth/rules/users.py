@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from auth.rules.refusals import Refusal
-
 AddressKind = Literal["email", "phone"]
 
 
@@ -86,24 +84,3 @@ def gives_way(user: User, now: datetime) -> bool:
 def is_unused_sign_up(user: User, now: datetime) -> bool:
     """The receiver of its mail may decline an unused sign-up."""
     return user.made_by == "signup" and gives_way(user, now)
-
-
-def refusal_of_sign_in(
-    user: User, provider: str, confirmed_kinds: frozenset[AddressKind], *, admin_only: bool, now: datetime
-) -> Refusal | None:
-    """Refuse a banned user, one whose address has to be confirmed first, and at the console all but
-    administrators.
-
-    `confirmed_kinds` are the kinds of address that sign in only once they are confirmed.
-    """
-    if is_banned(user, now):
-        return "user_banned"
-    if provider == "email" and "email" in confirmed_kinds and not _is_confirmed(user.email):
-        return "email_not_confirmed"
-    if provider == "phone" and "phone" in confirmed_kinds and not _is_confirmed(user.phone):
-        return "phone_not_confirmed"
-    return "not_admin" if admin_only and user.role != "admin" else None
-
-
-def _is_confirmed(address: Address | None) -> bool:
-    return address is not None and address.confirmed_at is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.rule_rows import FIXED_SEED, RANDOM_SEED, random_tables
+from tests.support.rule_rows import FIXED_SEED, RANDOM_SEEDS, random_tables
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -12,8 +12,11 @@ def _space(all_rows):
     all_rows.truncate()
 
 
-@pytest.fixture(params=(FIXED_SEED, RANDOM_SEED), ids=("fixed", "random"))
+@pytest.fixture(
+    params=(FIXED_SEED, *RANDOM_SEEDS),
+    ids=("fixed", *(f"random-{place}" for place in range(len(RANDOM_SEEDS)))),
+)
 def tables(request, database, database_url):
-    """Tables of a fixed seed, and of a random one, which each difference names."""
+    """Tables of a fixed seed, and of random ones, which each difference names."""
     with random_tables(database_url, request.param) as tables:
         yield tables

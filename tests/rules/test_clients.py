@@ -2,7 +2,6 @@
 
 from auth.rules import clients
 from tests.support.rule_rows import (
-    CASES,
     Compared,
     Tables,
     ask,
@@ -26,7 +25,7 @@ MUTANTS = [
 
 
 def compare(tables: Tables) -> Compared:
-    ids = insert_users(tables, CASES)
+    ids = insert_users(tables, tables.cases)
     known = insert_clients(tables, 300)
 
     def arguments():

@@ -5,7 +5,6 @@ from typing import Any
 
 from auth.rules import counts
 from tests.support.rule_rows import (
-    CASES,
     DAY,
     HOUR,
     MINUTE,
@@ -43,7 +42,7 @@ MUTANTS_OF_VERDICTS = [
 
 
 def compare_networks(tables: Tables) -> Compared:
-    ids = insert_users(tables, CASES)
+    ids = insert_users(tables, tables.cases)
     networks = [network(tables, id, name) for id in ids for name in NETWORKS if tables.chance(0.9)]
     tables.insert("known_networks", networks)
     asked = ask(tables, ids, lambda: {"here": tables.one_of(HERE, None)})
@@ -104,7 +103,7 @@ def as_rows(limits) -> list[dict[str, Any]]:
 
 def compare_verdicts(tables: Tables) -> Compared:
     """Each case has its own subject, so that no verdict counts with another."""
-    asked = [verdict(tables, f"subject {place}") for place in range(CASES)]
+    asked = [verdict(tables, f"subject {place}") for place in range(tables.cases)]
     known = [row for each in asked for row in each["known"]]
     tables.insert("failure_counts", [row for row in known if row["count"] is not None])
     tables.run("CREATE TEMP TABLE verdicts (n integer, a jsonb) ON COMMIT DROP")

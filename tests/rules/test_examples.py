@@ -15,6 +15,7 @@ from auth.rules import (
     refreshing,
     remaining,
     sessions,
+    sign_in,
     tokens,
     users,
 )
@@ -155,17 +156,17 @@ USERS: list[Example] = [
     ),
     (
         "A banned user cannot sign in.",
-        lambda: users.refusal_of_sign_in(BANNED, "email", frozenset(), admin_only=False, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(BANNED, "email", frozenset(), admin_only=False, now=NOW),
         "user_banned",
     ),
     (
         "An address may have to be confirmed first.",
-        lambda: users.refusal_of_sign_in(UNUSED, "email", frozenset({"email"}), admin_only=False, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", frozenset({"email"}), admin_only=False, now=NOW),
         "email_not_confirmed",
     ),
     (
         "The console admits administrators alone.",
-        lambda: users.refusal_of_sign_in(ALICE, "email", frozenset(), admin_only=True, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(ALICE, "email", frozenset(), admin_only=True, now=NOW),
         "not_admin",
     ),
 ]

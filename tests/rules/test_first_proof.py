@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.rules import first_proof, links
-from tests.support.rule_rows import CASES, Compared, Tables, ask, check, decided, insert_users
+from tests.support.rule_rows import Compared, Tables, ask, check, decided, insert_users
 
 HERE = "203.0.113.7"
 
@@ -33,7 +33,7 @@ HELD = """jsonb_build_array(
 
 
 def insert(tables: Tables) -> list[str]:
-    ids = insert_users(tables, CASES)
+    ids = insert_users(tables, tables.cases)
     tables.insert(
         "identities",
         [

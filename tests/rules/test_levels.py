@@ -1,7 +1,7 @@
 """Levels and second steps: auth/rules/levels.py beside what SQL decides."""
 
 from auth.rules import levels
-from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, check, decided, insert_users
+from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users
 
 MUTANTS = [
     ("registered_at > now", "registered_at >= now"),
@@ -19,7 +19,7 @@ def compare(tables: Tables) -> Compared:
             "level": tables.one_of("session", "enrol", "aal1", "aal2", "proof", "second_factor"),
         }
 
-    asked = ask(tables, insert_users(tables, CASES), arguments)
+    asked = ask(tables, insert_users(tables, tables.cases), arguments)
     answers = decided(
         tables,
         """jsonb_build_array(

@@ -6,7 +6,6 @@ from typing import Any
 
 from auth.rules import links
 from tests.support.rule_rows import (
-    CASES,
     DAY,
     HOUR,
     MINUTE,
@@ -93,7 +92,7 @@ def tokens_of(tables: Tables) -> dict[str, list[Any]]:
 
 
 def compare(tables: Tables) -> Compared:
-    insert_tokens(tables, insert_users(tables, CASES // 4))
+    insert_tokens(tables, insert_users(tables, tables.cases // 4))
     owned = tokens_of(tables)
     cases = [(tables.now, row, rows) for rows in owned.values() for row in rows]
     return Compared(tables.seed, cases, [row.is_good for _, row, _ in cases])
@@ -106,7 +105,7 @@ def decide(rules, each) -> bool:
 
 def compare_codes(tables: Tables) -> Compared:
     """Codes of one address, whose user has a code for each."""
-    ids = insert_users(tables, CASES // 2)
+    ids = insert_users(tables, tables.cases // 2)
     insert_tokens(tables, ids)
     owned = tokens_of(tables)
     asked = ask(
@@ -145,7 +144,7 @@ def decide_code(rules, each) -> str | None:
 
 def compare_notices(tables: Tables) -> Compared:
     """Of the links of notices: whose the address is, and for which factors they ask."""
-    ids = insert_users(tables, CASES // 2)
+    ids = insert_users(tables, tables.cases // 2)
     removed = [removal(tables, id) for id in ids if tables.chance(0.7)]
     tables.insert("one_time_tokens", removed)
     asked = ask(

@@ -1,10 +1,10 @@
 """Which proof an act takes: auth/rules/proofs.py beside what SQL decides."""
 
 from datetime import datetime
+from typing import Any
 
-from auth.rules import proofs
+from auth.rules import proofs, tokens
 from tests.support.rule_rows import (
-    CASES,
     EDGES,
     Case,
     Compared,
@@ -13,6 +13,7 @@ from tests.support.rule_rows import (
     check,
     decided,
     insert_users,
+    moment_of,
 )
 
 KINDS = (
@@ -35,6 +36,12 @@ MUTANTS = [
     ('if target.role == "admin"', 'if target.role == "staff"'),
 ]
 
+MUTANTS_OF_ACTS = [("return min((", "return max(("), ("for act in acts]", "for act in [*acts][:1]]")]
+MUTANTS_OF_CODES = [
+    ("address_added_at >= now - RECENT_AGE", "address_added_at > now - RECENT_AGE"),
+    ("moment > created_at + timedelta(microseconds=1)", "moment >= created_at"),
+]
+
 
 def compare(tables: Tables) -> Compared:
     def arguments():
@@ -48,7 +55,7 @@ def compare(tables: Tables) -> Compared:
             "added_at": added_at and added_at.isoformat(),
         }
 
-    asked = ask(tables, insert_users(tables, 4 * CASES), arguments)
+    asked = ask(tables, insert_users(tables, 4 * tables.cases), arguments)
     answers = decided(
         tables,
         """jsonb_build_array(
@@ -78,3 +85,121 @@ def decide(rules, case: Case) -> list[object]:
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):
     check(compare(tables), proofs, decide, MUTANTS)
+
+
+def compare_acts(tables: Tables) -> Compared:
+    """Several acts of a user at once, on what the user has: by its id or by its kind."""
+    ids = insert_users(tables, tables.cases)
+    tables.insert(
+        "api_keys",
+        [
+            {
+                "id": tables.id(),
+                "user_id": id,
+                "name": "",
+                "key_mac": b"",
+                "scopes": [],
+                "created_at": tables.ago(),
+            }
+            for id in ids
+            if tables.chance(0.4)
+        ],
+    )
+    tables.insert("identities", [identity(tables, id) for id in ids if tables.chance(0.5)])
+    held: dict[str, list[Any]] = {id: [] for id in ids}
+    for row in tables.all(
+        "SELECT u.id AS owner, a.* FROM users AS u, additions_to(u.id, '-infinity') AS a ORDER BY a.id"
+    ):
+        held[row.owner].append(row)
+    places = iter(ids)
+    sessions = {row.user_id: row.id for row in tables.all("SELECT user_id, id FROM sessions")}
+
+    def arguments():
+        id = next(places)
+        return {
+            "session": sessions[id],
+            "aal": tables.one_of("aal1", "aal1", "aal2"),
+            "level": tables.one_of("session", "aal1"),
+            "given": tables.one_of(None, None, "proof", "code", "factor"),
+            "acts": [wanted(tables, held[id]) for _ in range(tables.one_of(1, 1, 2, 3))],
+        }
+
+    asked = ask(tables, ids, arguments)
+    part = "ARRAY(SELECT each ->> {} FROM jsonb_array_elements(a -> 'acts') AS each)"
+    answers = decided(
+        tables,
+        f"""locked_caller_state(u.id, (a ->> 'session')::uuid, NULL, (a -> 'lifetime')::integer,
+                                (a ->> 'timebox')::float::integer, a ->> 'aal', a ->> 'level', a ->> 'required',
+                                a ->> 'given', (a -> 'proof_age')::integer, (a ->> 'change_age')::float::integer,
+                                {part.format(0)}, {part.format(1)}, {part.format(2)})""",
+    )
+    cases = [(case, held[id]) for case, id in zip(asked, ids, strict=True)]
+    return Compared(tables.seed, cases, answers)
+
+
+def identity(tables: Tables, owner: str) -> dict[str, Any]:
+    return {
+        "id": tables.id(),
+        "user_id": owner,
+        "provider": "github",
+        "subject": owner,
+        "identity_data": {},
+        "created_at": tables.ago(),
+    }
+
+
+def wanted(tables: Tables, held: list[Any]) -> tuple[str, str | None, str | None]:
+    if held and tables.chance(0.5):
+        return "remove", None, tables.one_of(*held).id
+    kind = tables.one_of("email", "identity", "factor", "passkey", "api_key", "metadata", "password")
+    return tables.one_of("add", "change", "remove"), kind, None
+
+
+def decide_acts(rules, each) -> str:
+    case, held = each
+    user, session, policy, now, asked = case
+    acts = [act for verb, kind, id in asked["acts"] for act in acts_of(rules, verb, kind, id, held)]
+    refusal = tokens.refusal_of_session(user, session, None, asked["aal"], asked["level"], policy, now)
+    return (
+        refusal
+        or rules.refusal_of_acts(acts, user, session, asked["aal"], asked["given"], policy, now)
+        or "live"
+    )
+
+
+def acts_of(rules, verb: str, kind: str | None, id: str | None, held: list[Any]) -> list[Any]:
+    """One for each credential of the kind, or with the id, that is removed."""
+    kinds = {"totp": "factor", "webauthn": "factor"}
+    own = [(row.id, kinds.get(row.type, row.type), row.added_at) for row in held if verb == "remove"]
+    chosen = [row for row in own if (row[0] == id if id else row[1] == kind)]
+    return [rules.Act(verb=verb, kind=each, added_at=moment) for _, each, moment in chosen] or [
+        rules.Act(verb=verb, kind=kind)
+    ]
+
+
+def compare_codes(tables: Tables) -> Compared:
+    """Of the mailbox of an address that may have been changed lately."""
+    asked = ask(tables, insert_users(tables, tables.cases), dict)
+    moments = decided(
+        tables,
+        """jsonb_build_array(extract(epoch FROM u.created_at), (
+             SELECT extract(epoch FROM i.updated_at) FROM identities AS i
+              WHERE i.user_id = u.id AND i.provider = 'email'))""",
+    )
+    recent = decided(tables, "is_recent_address(u.id, coalesce(u.email, ''))")
+    cases = [(case.now, *each) for case, each in zip(asked, moments, strict=True)]
+    return Compared(tables.seed, cases, ["proof" if is_recent else "code" for is_recent in recent])
+
+
+def decide_code(rules, each) -> str:
+    now, created_at, changed_at = each[0], *map(moment_of, each[1:])
+    added_at = changed_at and rules.added_at(changed_at, created_at)
+    return rules.proof_of_code(is_of_session=True, address_added_at=added_at, now=now)
+
+
+def test_python_decides_about_several_acts_as_sql_and_no_mutant_does(tables):
+    check(compare_acts(tables), proofs, decide_acts, MUTANTS_OF_ACTS)
+
+
+def test_python_says_what_a_code_proves_as_sql_and_no_mutant_does(tables):
+    check(compare_codes(tables), proofs, decide_code, MUTANTS_OF_CODES)

@@ -5,7 +5,6 @@ from typing import Any
 
 from auth.rules import refreshing
 from tests.support.rule_rows import (
-    CASES,
     HOUR,
     SECOND,
     Compared,
@@ -37,7 +36,7 @@ WINDOW = 3600
 
 
 def compare(tables: Tables) -> Compared:
-    ids = insert_users(tables, 2 * CASES)
+    ids = insert_users(tables, 2 * tables.cases)
     states = [state(tables) for _ in ids]
     assigned = ", ".join(f"{name} = new.{name}" for name in COLUMNS.split(", "))
     tables.run("CREATE TEMP TABLE states (LIKE sessions) ON COMMIT DROP")

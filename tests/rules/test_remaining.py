@@ -5,7 +5,6 @@ from typing import Any
 
 from auth.rules import remaining
 from tests.support.rule_rows import (
-    CASES,
     HOUR,
     Compared,
     Tables,
@@ -31,7 +30,7 @@ MUTANTS_OF_LEAVING = [
 
 
 def compare(tables: Tables) -> Compared:
-    ids = insert_users(tables, CASES)
+    ids = insert_users(tables, tables.cases)
     tables.insert(
         "identities",
         [

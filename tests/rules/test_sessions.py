@@ -1,7 +1,7 @@
 """When a session has ended, and when its user proved who they are: auth/rules/sessions.py beside what SQL decides."""
 
 from auth.rules import sessions
-from tests.support.rule_rows import CASES, Case, Compared, Tables, ask, check, decided, insert_users
+from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users
 
 MUTANTS = [
     ("session.refreshed_at <= now", "session.refreshed_at < now"),
@@ -14,7 +14,7 @@ MUTANTS = [
 
 
 def compare(tables: Tables) -> Compared:
-    asked = ask(tables, insert_users(tables, CASES), dict)
+    asked = ask(tables, insert_users(tables, tables.cases), dict)
     answers = decided(
         tables,
         """jsonb_build_array(

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from auth.rules import tokens
 from tests.support.rule_rows import (
-    CASES,
     HOUR,
     Compared,
     Tables,
@@ -29,7 +28,7 @@ MUTANTS = [
 
 
 def compare(tables: Tables) -> Compared:
-    ids = insert_users(tables, CASES)
+    ids = insert_users(tables, tables.cases)
     known = insert_clients(tables, 300)
     tables.insert("api_keys", [api_key(tables, id) for id in ids if tables.chance(0.9)])
 

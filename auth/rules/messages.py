@@ -1,0 +1,63 @@
+"""When a notice is due (rule 24), and what stops a message that a stranger asks for (rule 31)."""
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+_PAUSE_OF_MAIL, _PAUSE_OF_SMS = timedelta(minutes=10), timedelta(hours=1)
+Channel = Literal["mail", "sms"]
+
+
+def due_at(previous: datetime | None, *, is_mail: bool, now: datetime) -> datetime:
+    """When a notice leaves: the first of a kind at once, the next ones some time after the `previous`.
+
+    Further changes are added to it meanwhile.
+    """
+    if previous is None:
+        return now
+    return max(now, previous + (_PAUSE_OF_MAIL if is_mail else _PAUSE_OF_SMS))
+
+
+def waits_for_others(*, is_notice: bool, attempts: int, next_attempt_at: datetime, now: datetime) -> bool:
+    """Whether a notice is not late, but waits for others of its kind, or for the next window of the total."""
+    return is_notice and attempts == 0 and next_attempt_at > now
+
+
+def is_beyond_tenth(
+    of_network: int | None, most: int, *, is_proved: bool, recipient_left: int | None
+) -> bool:
+    """Whether a network has used up its tenth of the total of a channel, of `most` messages.
+
+    It does not stop what a recipient who proved the address may still get. The service role key has no
+    network.
+    """
+    if of_network is None or of_network <= max(1, most // 10):
+        return False
+    return not is_proved or (recipient_left is not None and recipient_left < 0)
+
+
+def what_stops_message(
+    channel: Channel,
+    total: int,
+    most: int,
+    *,
+    is_beyond: bool,
+    is_proved: bool,
+    recipient_left: int | None,
+) -> Literal["tenth", "total", "recipient"] | None:
+    """What stops a message, of its network's tenth, the total of its channel, and its recipient's windows.
+
+    A recipient that never proved itself gets nothing beyond three quarters of the SMS, or all of the mail;
+    others no SMS beyond the total.
+    """
+    if is_beyond:
+        return "tenth"
+    allowed = _allowed(channel, most, is_proved)
+    if allowed is not None and total > allowed:
+        return "total"
+    return "recipient" if recipient_left is not None and recipient_left < 0 else None
+
+
+def _allowed(channel: Channel, most: int, is_proved: bool) -> int | None:
+    if channel == "mail":
+        return None if is_proved else most
+    return most if is_proved else (most * 3 + 3) // 4
