@@ -50,8 +50,9 @@ class Credentials:
 def problem_of_credentials(
     known: Credentials, sent_method: str, sent_hash: bytes | None, now: datetime
 ) -> str | None:
-    """Why credentials are not a client's, or the method that it must use; a wrong secret is like an unknown
-    client.
+    """Why credentials are not a client's, or the method that it must use.
+
+    A wrong secret is refused like an unknown client.
 
     The hashes are of random secrets: how long a comparison takes tells nothing about them.
     """

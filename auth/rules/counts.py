@@ -62,9 +62,7 @@ class Verdict:
 
 
 def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
-    """Rule 29: one of the last ten where the user passed every step, or where a mailed link was used within a
-    day.
-    """
+    """Rule 29: the last ten where the user passed every step, or one where a mailed link was used today."""
     passed = [
         (network.passed_at, network.name)
         for network in networks
@@ -90,8 +88,9 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
 
 
 def is_new_sign_in(user: User, networks: Sequence[Network], here: str | None, browser: str | None) -> bool:
-    """Rule 27: a sign-in from a network and a browser where the user never passed every step. The first is
-    not.
+    """Rule 27: neither the network nor the browser is one where the user passed every step.
+
+    A first sign-in is not new.
     """
     if here is None or user.last_sign_in_at is None:
         return False
@@ -101,9 +100,7 @@ def is_new_sign_in(user: User, networks: Sequence[Network], here: str | None, br
 def limits_of(
     kind: str, kind_of_all: str, subject: str, here: str, *, is_known: bool, allowance: Allowance
 ) -> list[Limit]:
-    """Rule 29: wrong ones count for the subject and network, and together for all networks that are not
-    known.
-    """
+    """Rule 29: wrong ones count for a subject and network, and together for all unknown networks."""
     limits = [Limit(kind, subject, here, *allowance.own)]
     return limits if is_known else [*limits, Limit(kind_of_all, subject, None, *allowance.of_all)]
 
@@ -131,8 +128,7 @@ def add_to_count(known: Count | None, limit: Limit, tries: int, now: datetime) -
 def verdict(
     limits: Sequence[Limit], known: dict[Limit, Count], *, is_right: bool, now: datetime, tries: int = 1
 ) -> Verdict:
-    """Rule 28: a verdict counts in one limit after the other, until one is used up, and then must not be
-    told.
+    """Rule 28: count a verdict in one limit after the other. Beyond the first that is used up it is not told.
 
     A right one is taken from the counts again; if it is refused, it counts as wrong: a count that does not
     move would tell it.
@@ -153,9 +149,7 @@ def verdict(
 def tightest_window(
     windows: Sequence[Limit], known: dict[Limit, Count], now: datetime
 ) -> tuple[Limit, Count] | None:
-    """Rule 31: count in one window after the other, until one refuses; return it, or the one with the least
-    left.
-    """
+    """Rule 31: count in each window until one refuses; return that, or the one with the least left."""
     tightest: tuple[Limit, Count] | None = None
     for window in windows:
         counted = add_to_count(known.get(window), window, 1, now)

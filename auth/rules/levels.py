@@ -1,6 +1,4 @@
-"""Levels and second steps (rule 3): only a factor raises a session, and nothing that it opens has a higher
-level.
-"""
+"""Levels and second steps (rule 3): only a factor raises a session, or what it opens."""
 
 from datetime import datetime
 from typing import Literal
@@ -28,8 +26,7 @@ def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
 
 
 def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
-    """The lower level of the session and of its access token, which may be from before the session was
-    raised.
+    """The lower level of the session and of its access token, which may be older than its second step.
 
     For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
     `aal2`: clients keep them, and without the passkey their holders could do the same.
@@ -41,9 +38,7 @@ def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
 
 
 def lacks_level(user: User, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime) -> bool:
-    """Whether the session is below what a route demands. A session that lacks a step may still enrol a
-    factor.
-    """
+    """Whether a session is below what a route demands. One that lacks a step may enrol a factor."""
     own = level_of(session, aal, now)
     if own >= "aal2":
         return False

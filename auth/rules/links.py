@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from auth.rules.policy import RECENT_AGE
-from auth.rules.users import User, has_proved
+from auth.rules.users import User, gives_way, has_proved, is_anonymous, is_banned, is_unused_sign_up
 
 # Of the links of one purpose, the newest work.
 _WORKING_LINKS = 3
@@ -80,3 +80,27 @@ def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
 def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: datetime) -> bool:
     """Rule 25: it asks for one that was this old when it was removed, too, for seven days."""
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
+
+
+def is_due(purpose: str, user: User, holders: Iterable[User], now: datetime) -> bool:
+    """Whether a link or code may still be sent: for a sign-up, until its address is confirmed.
+
+    For a new address, while all who hold it give way to its owner.
+    """
+    if is_banned(user, now):
+        return False
+    if purpose == "signup":
+        return user.email is None or user.email.confirmed_at is None
+    if purpose == "sms_signup":
+        return user.phone is None or user.phone.confirmed_at is None
+    if purpose in ("email_change", "phone_change"):
+        return all(gives_way(holder, now) for holder in holders)
+    return True
+
+
+def can_be_declined(purpose: str, user: User, now: datetime) -> bool:
+    """Whether the page of a link offers to decline it: a sign-up that was not used, or a first address."""
+    if purpose == "signup":
+        return is_unused_sign_up(user, now)
+    has_no_address = user.email is None and user.phone is None
+    return purpose == "email_change" and (is_anonymous(user) or has_no_address)

@@ -56,9 +56,7 @@ def refusal_of_acts(
     policy: Policy,
     now: datetime,
 ) -> Refusal | None:
-    """The refusal of the first act, by the names of refusals: `insufficient_aal` before
-    `reauthentication_needed`.
-    """
+    """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
     refusals = [refusal_of_act(act, user, session, aal, proof, policy, now) for act in acts]
     return min((refusal for refusal in refusals if refusal is not None), default=None)
 
@@ -90,8 +88,10 @@ def refusal_of_act(
 
 
 def level_of_act(act: Act, user: User, now: datetime) -> Level:
-    """The level that an act demands. A factor that AUTH_MFA_REQUIRED asks for need not come first, where it
-    is enrolled, and where what a thief may have added is removed.
+    """The level that an act demands.
+
+    A factor that AUTH_MFA_REQUIRED asks for need not come first where it is enrolled, or where what a thief
+    may have added is removed.
     """
     removes = act.verb == "remove"
     if act.kind == "metadata":
@@ -144,15 +144,18 @@ def last_proof(user: User, session: Session) -> datetime | None:
 
 
 def added_at(moment: datetime, created_at: datetime) -> datetime | None:
-    """When a way to sign in was added. What the user was created with was not: a provider's sign-up writes
-    the email a microsecond later.
+    """When a way to sign in was added. What the user was created with was not.
+
+    A provider's sign-up writes the email a microsecond later.
     """
     return moment if moment > created_at + timedelta(microseconds=1) else None
 
 
 def proof_of_code(*, is_of_session: bool, address_added_at: datetime | None, now: datetime) -> Proof:
-    """What a code from the mailbox proves. A thief may have changed the address in the last seven days: a
-    code that goes there adds no first factor of an administrator. That of a command belongs to no session.
+    """What a code from the mailbox proves. That of a command belongs to no session.
+
+    A thief may have changed the address in the last seven days: a code that goes there adds no first factor
+    of an administrator.
     """
     is_recent = address_added_at is not None and address_added_at >= now - RECENT_AGE
     return "proof" if is_of_session and is_recent else "code"

@@ -1,5 +1,4 @@
-"""Which refresh token of a session is good, an echo, or ends the session, and what a refresh changes (rule
-4).
+"""Which refresh token is good, an echo, or ends the session, and what a refresh changes (rule 4).
 
 Refresh tokens of a session are numbered. `sent` is the number of the client's token.
 """
@@ -9,7 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
+from auth.rules.sessions import Session
+from auth.rules.tokens import refusal_of_session
+from auth.rules.users import User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,32 @@ class Window:
 
     most: int
     age: timedelta
+
+
+def refusal_of_refresh_token(
+    user: User,
+    session: Session,
+    tokens: RefreshTokens,
+    sent: int,
+    *,
+    is_of_client: bool,
+    window: Window | None,
+    policy: Policy,
+    now: datetime,
+) -> Refusal | None:
+    """Refuse what gives no token now, then a dead token, then one too many.
+
+    A session that lacks a step gets tokens of the audience `second_step`. Those of an application
+    (`is_of_client`) are refreshed elsewhere.
+    """
+    refusal = refusal_of_session(user, session, None, session.aal, "session", policy, now)
+    if refusal == "user_banned":
+        return "refresh.user_banned"
+    if refusal == "session_expired":
+        return "refresh.session_expired"
+    if refusal is not None or is_of_client:
+        return "refresh.refresh_token_not_found"
+    return refusal_of_refresh(tokens, sent, window, now)
 
 
 def refusal_of_refresh(

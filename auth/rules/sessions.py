@@ -30,8 +30,7 @@ class Session:
 
 
 def end_of_session(user: User, session: Session | None, policy: Policy, now: datetime) -> Refusal | None:
-    """Rule 21: nothing that has ended comes back. A session also ends unrefreshed, and at the end of its
-    timebox.
+    """Rule 21: nothing that has ended comes back. A session expires unrefreshed, or at its timebox.
 
     The timebox of an anonymous user begins when the user becomes permanent: before, nobody could sign in
     again.

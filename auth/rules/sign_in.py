@@ -30,8 +30,7 @@ def refusal_of_password(
 def refusal_of_sign_in(
     user: User, provider: str, confirmed_kinds: frozenset[AddressKind], *, admin_only: bool, now: datetime
 ) -> Refusal | None:
-    """Refuse a banned user, one whose address has to be confirmed first, and at the console all but
-    administrators.
+    """Refuse banned users, addresses to be confirmed first, and at the console all but administrators.
 
     `confirmed_kinds` are the kinds of address that sign in only once they are confirmed.
     """

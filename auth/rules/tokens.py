@@ -22,8 +22,7 @@ class ApiKey:
 def gives_token(
     user: User, expires_at: datetime | None, end: Refusal | None, is_below: bool, now: datetime
 ) -> Refusal | None:
-    """Refuse what is expired, banned, ended, or below the level that is demanded at this moment, in this
-    order.
+    """Refuse what is expired, banned, ended, or below the present demand, in this order.
 
     `expires_at` is the access token's, None for a refresh token or key; `end` is why its session or key has
     ended.
@@ -68,6 +67,7 @@ def refusal_of_client_session(
 
 
 def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:
+    """A key expires at its moment."""
     if key is None or (key.expires_at is not None and key.expires_at <= now):
         return "api_key_not_found"
     return None

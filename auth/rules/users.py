@@ -41,9 +41,7 @@ class User:
 
 
 def is_anonymous(user: User) -> bool:
-    """Until the first address is confirmed or identity linked, the sessions of an anonymous user are the only
-    way in.
-    """
+    """Until the first address is confirmed or identity linked, a user's sessions are the only way in."""
     return user.made_by == "anonymous" and user.converted_at is None
 
 
@@ -68,6 +66,7 @@ def is_proved(user: User, kind: AddressKind) -> bool:
 
 
 def has_proved(user: User, value: str) -> bool:
+    """Whether an address is one that the user has proved."""
     addresses = (user.email, user.phone)
     return any(address is not None and address.value == value and address.is_proved for address in addresses)
 

@@ -11,6 +11,7 @@ from auth.rules import (
     first_proof,
     levels,
     links,
+    messages,
     proofs,
     refreshing,
     remaining,
@@ -21,6 +22,7 @@ from auth.rules import (
 )
 from auth.rules.clients import Client
 from auth.rules.counts import Allowance, Count, Limit, Network
+from auth.rules.devices import DeviceRequest, is_open_to
 from auth.rules.links import Link
 from auth.rules.policy import Policy
 from auth.rules.proofs import Act
@@ -130,6 +132,102 @@ def first(user: User, value: str = "alice@example.com", proof: Any = "signup") -
 PHONE = Address(value="+4915112345678", added_at=NOW - DAY, confirmed_at=NOW - DAY, is_proved=True)
 Example = tuple[str, Callable[[], Any], Any]
 
+
+def signed_in(user: User | None, is_right: bool = True) -> Any:
+    return sign_in.refusal_of_password(
+        user,
+        is_right=is_right,
+        provider="email",
+        confirmed_kinds=frozenset({"email"}),
+        admin_only=False,
+        now=NOW,
+    )
+
+
+def refreshed_by(user: User, session: Session, is_of_client: bool = False) -> Any:
+    return refreshing.refusal_of_refresh_token(
+        user, session, USED, 7, is_of_client=is_of_client, window=WINDOW, policy=POLICY, now=NOW
+    )
+
+
+def stopped(channel: Any, total: int, is_proved: bool, left: int | None = 1, is_beyond: bool = False) -> Any:
+    return messages.what_stops_message(
+        channel, total, 20, is_beyond=is_beyond, is_proved=is_proved, recipient_left=left
+    )
+
+
+def beyond_tenth(of_network: int | None, is_proved: bool = False, left: int | None = 1) -> bool:
+    return messages.is_beyond_tenth(of_network, 20, is_proved=is_proved, recipient_left=left)
+
+
+DEVICE = DeviceRequest(code_expires_at=NOW + SECOND)
+SIGN_INS: list[Example] = [
+    ("The right password signs in.", lambda: signed_in(ALICE), None),
+    ("A wrong one does not.", lambda: signed_in(ALICE, is_right=False), "invalid_credentials"),
+    ("An unknown user is refused like it.", lambda: signed_in(None), "invalid_credentials"),
+    ("A wrong one learns of no ban.", lambda: signed_in(BANNED, is_right=False), "invalid_credentials"),
+    ("The right one does.", lambda: signed_in(BANNED), "user_banned"),
+    ("And of an address that is not confirmed.", lambda: signed_in(UNUSED), "email_not_confirmed"),
+    (
+        "Of several sign-ups none counts.",
+        lambda: signed_in(replace(ALICE, has_password=False)),
+        "invalid_credentials",
+    ),
+    ("A session is refreshed.", lambda: refreshed_by(ALICE, FRESH), None),
+    ("One that lacks a step is, for that step.", lambda: refreshed_by(WITH_APP, FRESH), None),
+    ("A ban is told.", lambda: refreshed_by(BANNED, FRESH), "refresh.user_banned"),
+    (
+        "Expiry is told.",
+        lambda: refreshed_by(ALICE, replace(FRESH, refreshed_at=NOW - 31 * DAY)),
+        "refresh.session_expired",
+    ),
+    (
+        "An end is not.",
+        lambda: refreshed_by(ALICE, replace(FRESH, ended_at=NOW)),
+        "refresh.refresh_token_not_found",
+    ),
+    (
+        "Applications refresh elsewhere.",
+        lambda: refreshed_by(ALICE, FRESH, True),
+        "refresh.refresh_token_not_found",
+    ),
+    ("A device waits for its code.", lambda: is_open_to(DEVICE, "a", NOW), True),
+    (
+        "Then for the session that entered it.",
+        lambda: is_open_to(replace(DEVICE, session_id="a"), "b", NOW),
+        False,
+    ),
+    ("It waits until its decision.", lambda: is_open_to(replace(DEVICE, is_decided=True), "a", NOW), False),
+]
+MESSAGES: list[Example] = [
+    ("The first notice leaves at once.", lambda: messages.due_at(None, is_mail=True, now=NOW), NOW),
+    (
+        "The next mail ten minutes after it.",
+        lambda: messages.due_at(NOW - MINUTE, is_mail=True, now=NOW),
+        NOW + 9 * MINUTE,
+    ),
+    (
+        "The next SMS an hour.",
+        lambda: messages.due_at(NOW - MINUTE, is_mail=False, now=NOW),
+        NOW + 59 * MINUTE,
+    ),
+    ("No message is due in the past.", lambda: messages.due_at(NOW - DAY, is_mail=True, now=NOW), NOW),
+    ("The total stops mail to strangers.", lambda: stopped("mail", 21, is_proved=False), "total"),
+    ("It stops none to an owner.", lambda: stopped("mail", 21, is_proved=True), None),
+    ("Three quarters stop SMS to strangers.", lambda: stopped("sms", 16, is_proved=False), "total"),
+    ("All of them those to an owner.", lambda: stopped("sms", 21, is_proved=True), "total"),
+    ("A recipient's windows stop either.", lambda: stopped("mail", 1, is_proved=True, left=-1), "recipient"),
+    ("A network has a tenth.", lambda: [beyond_tenth(2), beyond_tenth(3)], [False, True]),
+    ("An owner gets more.", lambda: beyond_tenth(3, is_proved=True), False),
+    ("Until the windows are used up.", lambda: beyond_tenth(3, is_proved=True, left=-1), True),
+    ("The service role key has no network.", lambda: beyond_tenth(None), False),
+    ("No code is sent to a confirmed address.", lambda: links.is_due("signup", ALICE, [], NOW), False),
+    ("Nor to one that another user has.", lambda: links.is_due("email_change", ALICE, [CAROL], NOW), False),
+    ("But to one whose holder gives way.", lambda: links.is_due("email_change", ALICE, [UNUSED], NOW), True),
+    ("An unused sign-up can be declined.", lambda: links.can_be_declined("signup", UNUSED, NOW), True),
+    ("A user cannot.", lambda: links.can_be_declined("signup", ALICE, NOW), False),
+    ("The first address of a user can.", lambda: links.can_be_declined("email_change", ANONYMOUS, NOW), True),
+]
 USERS: list[Example] = [
     ("A ban ends at its moment.", lambda: users.is_banned(replace(ALICE, banned_until=NOW), NOW), False),
     ("A converted user is not anonymous.", lambda: users.is_anonymous(CONVERTED), False),
@@ -539,7 +637,18 @@ COUNTS: list[Example] = [
     ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
 ]
 EXAMPLES = (
-    USERS + SESSIONS + TOKENS + LEVELS + REFRESHING + PROOFS + FIRST_PROOFS + LINKS + REMAINING + COUNTS
+    SIGN_INS
+    + MESSAGES
+    + USERS
+    + SESSIONS
+    + TOKENS
+    + LEVELS
+    + REFRESHING
+    + PROOFS
+    + FIRST_PROOFS
+    + LINKS
+    + REMAINING
+    + COUNTS
 )
 
 

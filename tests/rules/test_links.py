@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from auth.rules import links
+from sql import shipped
 from tests.support.rule_rows import (
     DAY,
     HOUR,
@@ -37,6 +38,14 @@ MUTANTS_OF_FACTORS = [
     ("verified_at <= now - RECENT_AGE", "verified_at < now - RECENT_AGE"),
     ("removed_at > now - RECENT_AGE and", ""),
     ("has_proved(other, address) for", "other.email is not None for"),
+]
+
+MUTANTS_OF_MAILS = [
+    ("    if is_banned(user, now):\n        return False\n", ""),
+    ("user.email is None or user.email.confirmed_at is None", "True"),
+    ("return all(gives_way(holder, now) for holder in holders)", "return not [*holders]"),
+    ("is_unused_sign_up(user, now)\n", "gives_way(user, now)\n"),
+    ("(is_anonymous(user) or has_no_address)", "has_no_address"),
 ]
 
 
@@ -213,3 +222,55 @@ def test_python_finds_the_same_code_open_and_no_mutant_does(tables):
 
 def test_python_undoes_as_sql_and_no_mutant_does(tables):
     check(compare_notices(tables), links, decide_notices, MUTANTS_OF_FACTORS)
+
+
+def compare_mails(tables: Tables) -> Compared:
+    """Each link is looked at, and each message asked for, by a statement of its own."""
+    ids = insert_users(tables, tables.cases // 2)
+    rows = tables.all("SELECT id, email, phone FROM users")
+    known = {row.id: row for row in rows}
+    emails = [row.email for row in rows if row.email]
+    asked = ask(
+        tables,
+        ids,
+        lambda: {
+            "purpose": tables.one_of("signup", "sms_signup", "magiclink", "email_change"),
+            "new": tables.one_of("new@example.com", *emails[:20]),
+        },
+    )
+    holders = {known[id].email: case.user for id, case in zip(ids, asked, strict=True)}
+    links_sql, mails_sql = shipped()["select_link"].direct, shipped()["lock_recipient"].direct
+    cases, answers = [], []
+    for place, (id, case) in enumerate(zip(ids, asked, strict=True)):
+        row, purpose, hash = known[id], case.asked["purpose"], str(place).encode()
+        new = case.asked["new"] if case.asked["new"] != row.email else "new@example.com"
+        tables.run(
+            """UPDATE users SET new_email = NULL WHERE new_email IS NOT NULL;
+               UPDATE users SET new_email = %(new)s WHERE id = %(id)s""",
+            new=new,
+            id=id,
+        )
+        address: dict[str, Any] = {"email": None, "phone": None}
+        address |= {"email": new} if purpose == "email_change" else {"email": row.email, "phone": row.phone}
+        mails = tables.all(mails_sql, purpose=purpose, browser_hash=None, **address)
+        link = {"id": tables.id(), "user_id": id, "purpose": purpose, "target": "", "token_hash": hash}
+        tables.insert("one_time_tokens", [link | {"expires_at": tables.now + HOUR}])
+        (seen,) = tables.all(links_sql, token_hash=hash, purposes=[purpose])
+        held = [holders[new]] if new in holders and purpose == "email_change" else []
+        if mails:
+            cases.append((case, held))
+            answers.append([mails[0].is_due, seen.can_be_declined])
+    return Compared(tables.seed, cases, answers)
+
+
+def decide_mails(rules, each) -> list[bool]:
+    case, holders = each
+    purpose = case.asked["purpose"]
+    return [
+        rules.is_due(purpose, case.user, holders, case.now),
+        rules.can_be_declined(purpose, case.user, case.now),
+    ]
+
+
+def test_python_finds_the_same_mails_due_and_no_mutant_does(tables):
+    check(compare_mails(tables), links, decide_mails, MUTANTS_OF_MAILS)

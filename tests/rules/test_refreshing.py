@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from auth.rules import refreshing
+from sql import shipped
 from tests.support.rule_rows import (
     HOUR,
     SECOND,
@@ -12,6 +13,7 @@ from tests.support.rule_rows import (
     ask,
     check,
     decided,
+    insert_clients,
     insert_users,
 )
 
@@ -34,18 +36,17 @@ MUTANTS = [
 COLUMNS = "counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until, echoes"
 WINDOW = 3600
 
+MUTANTS_OF_REFUSALS = [
+    ('return "refresh.user_banned"', 'return "refresh.refresh_token_not_found"'),
+    ('if refusal == "session_expired":', "if False:"),
+    ("refusal is not None or is_of_client", "refusal is not None"),
+    ("return refusal_of_refresh(tokens, sent, window, now)", "return None"),
+]
+
 
 def compare(tables: Tables) -> Compared:
     ids = insert_users(tables, 2 * tables.cases)
-    states = [state(tables) for _ in ids]
-    assigned = ", ".join(f"{name} = new.{name}" for name in COLUMNS.split(", "))
-    tables.run("CREATE TEMP TABLE states (LIKE sessions) ON COMMIT DROP")
-    tables.run(
-        "ALTER TABLE states ALTER id DROP NOT NULL, ALTER method DROP NOT NULL, ALTER created_at DROP NOT NULL"
-    )
-    tables.run("ALTER TABLE states ALTER aal DROP NOT NULL")
-    tables.insert("states", [{"user_id": id} | each for id, each in zip(ids, states, strict=True)])
-    tables.run(f"UPDATE sessions AS s SET {assigned} FROM states AS new WHERE new.user_id = s.user_id")
+    insert_states(tables, ids)
 
     def arguments():
         return {
@@ -72,6 +73,18 @@ def compare(tables: Tables) -> Compared:
     )
     rows = tables.all(f"SELECT {COLUMNS} FROM cases AS c JOIN sessions AS s USING (user_id) ORDER BY c.n")
     return Compared(tables.seed, [(case, row) for case, row in zip(asked, rows, strict=True)], answers)
+
+
+def insert_states(tables: Tables, ids: list[str]) -> None:
+    states = [state(tables) for _ in ids]
+    assigned = ", ".join(f"{name} = new.{name}" for name in COLUMNS.split(", "))
+    tables.run("CREATE TEMP TABLE states (LIKE sessions) ON COMMIT DROP")
+    tables.run(
+        "ALTER TABLE states ALTER id DROP NOT NULL, ALTER method DROP NOT NULL, ALTER created_at DROP NOT NULL"
+    )
+    tables.run("ALTER TABLE states ALTER aal DROP NOT NULL")
+    tables.insert("states", [{"user_id": id} | each for id, each in zip(ids, states, strict=True)])
+    tables.run(f"UPDATE sessions AS s SET {assigned} FROM states AS new WHERE new.user_id = s.user_id")
 
 
 def state(tables: Tables) -> dict[str, Any]:
@@ -103,11 +116,9 @@ def by_number(echoes: Any) -> dict[int, dict[int, datetime]] | None:
 def decide(rules, each) -> list[object]:
     case, row = each
     now, asked = case.now, case.asked
-    tokens = rules.RefreshTokens(**row._asdict() | {"echoes": by_number(row.echoes)})
+    tokens = tokens_of(rules, row)
     sent, rotates = asked["sent"], asked["rotates"]
-    window = (
-        None if asked["most"] is None else rules.Window(most=asked["most"], age=timedelta(seconds=WINDOW))
-    )
+    window = window_of(rules, asked["most"])
     new = rules.refreshed(
         tokens,
         sent,
@@ -131,6 +142,65 @@ def decide(rules, each) -> list[object]:
     ]
 
 
+def compare_refusals(tables: Tables) -> Compared:
+    """Each refused refresh is asked about by a statement of its own."""
+    ids = insert_users(tables, tables.cases // 2)
+    insert_states(tables, ids)
+    client = insert_clients(tables, 1)[0]
+    grants = [
+        {"id": tables.id(), "user_id": id, "client_id": client, "scopes": []}
+        for id in ids
+        if tables.chance(0.2)
+    ]
+    tables.insert("oauth_grants", grants)
+    tables.run("UPDATE sessions AS s SET grant_id = g.id FROM oauth_grants AS g WHERE g.user_id = s.user_id")
+    asked = ask(
+        tables, ids, lambda: {"sent": tables.one_of(*range(4, 13)), "most": tables.one_of(None, 3, 4)}
+    )
+    rows = tables.all(
+        f"SELECT s.id, s.grant_id, {COLUMNS} FROM cases AS c JOIN sessions AS s USING (user_id) ORDER BY n"
+    )
+    statement = shipped()["select_refresh_refusal"].direct
+    answers = [
+        tables.all(
+            statement,
+            session_id=row.id,
+            counter=case.asked["sent"],
+            refresh_limit=case.asked["most"],
+            refresh_token_lifetime=int(case.asked["lifetime"]),
+            session_timebox=case.asked["timebox"] and int(case.asked["timebox"]),
+            mfa_required=case.asked["required"],
+        )[0].state
+        for case, row in zip(asked, rows, strict=True)
+    ]
+    return Compared(tables.seed, list(zip(asked, rows, strict=True)), answers)
+
+
+def decide_refusal(rules, each) -> str:
+    """What nothing refuses is not asked about, and would be told as not found."""
+    case, row = each
+    refusal = rules.refusal_of_refresh_token(
+        case.user,
+        case.session,
+        tokens_of(rules, row),
+        case.asked["sent"],
+        is_of_client=row.grant_id is not None,
+        window=window_of(rules, case.asked["most"]),
+        policy=case.policy,
+        now=case.now,
+    )
+    return (refusal or "refresh_token_not_found").removeprefix("refresh.")
+
+
+def tokens_of(rules, row: Any) -> Any:
+    facts = {name: getattr(row, name) for name in COLUMNS.split(", ")}
+    return rules.RefreshTokens(**facts | {"echoes": by_number(row.echoes)})
+
+
+def window_of(rules, most: int | None) -> Any:
+    return None if most is None else rules.Window(most=most, age=timedelta(seconds=WINDOW))
+
+
 def typed(compared: Compared) -> Compared:
     answers = [[*answer[:8], by_number(answer[8]), answer[9]] for answer in compared.answers]
     return compared._replace(answers=answers)
@@ -138,3 +208,7 @@ def typed(compared: Compared) -> Compared:
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):
     check(typed(compare(tables)), refreshing, decide, MUTANTS)
+
+
+def test_python_refuses_as_the_statement_and_no_mutant_does(tables):
+    check(compare_refusals(tables), refreshing, decide_refusal, MUTANTS_OF_REFUSALS)

@@ -54,6 +54,8 @@ class Tables:
         return self._cursor.fetchall()
 
     def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        if not rows:
+            return
         names = ", ".join(sorted({name for row in rows for name in row}))
         self.run(
             f"INSERT INTO {table} ({names}) SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %(rows)s)",
