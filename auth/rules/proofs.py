@@ -37,9 +37,9 @@ _RECOVERY_AGE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """`added_at` is when what is removed was added.
+    """`added_at` is when what a removal removes was added.
 
-    None for what the user was created with, and for a factor that is not verified.
+    None for other acts, for what the user was created with, and for a factor that is not verified.
     """
 
     verb: Verb
@@ -65,7 +65,7 @@ def refusal_of_act(
     act: Act, user: User, session: Session, aal: Aal, proof: Proof | None, policy: Policy, now: datetime
 ) -> Refusal | None:
     """Refuse a session that is below the level of the act, then one without the proof that the act takes."""
-    takes_back = act.verb == "remove" and may_take_back(user, session, act.added_at, now)
+    takes_back = may_take_back(user, session, act.added_at, now)
     if not takes_back and lacks_level(user, session, aal, level_of_act(act, user, now), policy, now):
         return "insufficient_aal"
     if not takes_proof(act) or proof in ("begun", "factor"):
@@ -93,10 +93,9 @@ def level_of_act(act: Act, user: User, now: datetime) -> Level:
     A factor that AUTH_MFA_REQUIRED asks for need not come first where it is enrolled, or where what a thief
     may have added is removed.
     """
-    removes = act.verb == "remove"
     if act.kind == "metadata":
         return "aal1"
-    if removes and act.kind in ("grant", "api_key"):
+    if act.verb == "remove" and act.kind in ("grant", "api_key"):
         return "aal1" if has_factor(user) else "session"
     if act.kind == "recovery_codes":
         return "second_factor"
@@ -104,7 +103,7 @@ def level_of_act(act: Act, user: User, now: datetime) -> Level:
         return "enrol"
     if _removes_unverified_factor(act):
         return "session"
-    return "enrol" if removes and _is_after(act.added_at, now - RECENT_AGE) else "aal2"
+    return "enrol" if _is_after(act.added_at, now - RECENT_AGE) else "aal2"
 
 
 def takes_proof(act: Act) -> bool:

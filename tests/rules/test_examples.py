@@ -480,6 +480,21 @@ PROOFS: list[Example] = [
         "target.insufficient_permissions",
     ),
     ("An administrator changes users.", lambda: proofs.refusal_of_administrator(ALICE), None),
+    (
+        "A code to an address of this week adds no administrator's factor.",
+        lambda: proofs.proof_of_code(is_of_session=True, address_added_at=NOW - 7 * DAY, now=NOW),
+        "proof",
+    ),
+    (
+        "One to an older address does.",
+        lambda: proofs.proof_of_code(is_of_session=True, address_added_at=None, now=NOW),
+        "code",
+    ),
+    (
+        "So does the code of a command.",
+        lambda: proofs.proof_of_code(is_of_session=False, address_added_at=NOW - DAY, now=NOW),
+        "code",
+    ),
 ]
 FIRST_PROOFS: list[Example] = [
     ("The first proof removes everything else.", lambda: first(replace(ALICE, email=UNCONFIRMED)), True),

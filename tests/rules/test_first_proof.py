@@ -67,17 +67,19 @@ def compare(tables: Tables) -> Compared:
 
     asked = ask(tables, ids, arguments)
     before = decided(tables, HELD)
+    keeps = decided(tables, "keeps_password(u)")
     first = decided(tables, "prove_address(u.id, a ->> 'kind', a ->> 'value', a ->> 'proof')")
     after = decided(tables, HELD)
     cases = list(zip(asked, before, strict=True))
-    return Compared(tables.seed, cases, list(zip(first, after, strict=True)))
+    return Compared(tables.seed, cases, list(zip(first, after, keeps, strict=True)))
 
 
-def decide(rules, each) -> tuple[bool, Any]:
+def decide(rules, each) -> tuple[bool, Any, bool]:
     case, before = each
     kind, value, proof = (case.asked[name] for name in ("kind", "value", "proof"))
     is_first = rules.is_first_proof(case.user, kind, value, proof)
-    return is_first, kept(rules, case.user, kind, proof, before) if is_first else unchanged(kind, before)
+    held = kept(rules, case.user, kind, proof, before) if is_first else unchanged(kind, before)
+    return is_first, held, rules.keeps_password(case.user, "signup")
 
 
 def kept(rules, user, kind: str, proof: str, before: list[Any]) -> list[Any]:
@@ -138,7 +140,7 @@ def compare_links(tables: Tables) -> Compared:
 def decide_links(rules, each) -> tuple[list[bool], Any]:
     case, before, method = each
     proof = case.asked["proof"]
-    is_first, held = decide(rules, (case, before))
+    is_first, held, _ = decide(rules, (case, before))
     is_own = rules.is_own_sign_up(
         is_first=is_first, is_shown=case.asked["is_shown"], carries_data=case.asked["data"] is not None
     )

@@ -237,7 +237,7 @@ def _session(tables: Tables, user: dict[str, Any]) -> dict[str, Any]:
         "user_id": user["id"],
         "method": tables.one_of(*methods),
         "aal": tables.one_of("aal1", "aal1", "aal2"),
-        "created_at": tables.ago(),
+        "created_at": tables.ago(*EDGES, 5 * MINUTE),
         "refreshed_at": tables.ago(timedelta(0), 10 * MINUTE, HOUR, 30 * DAY),
         "ended_at": ended_at,
         "end_reason": "logout" if ended_at else None,
@@ -331,7 +331,7 @@ def random_policy(tables: Tables) -> dict[str, Any]:
         "timebox": tables.one_of(None, None, HOUR.total_seconds(), 30 * DAY.total_seconds()),
         "required": tables.one_of("none", "none", "admins", "all"),
         "proof_age": tables.one_of(0, 300, 600, 900),
-        "change_age": tables.one_of(None, 0, 600, 3600, 86400),
+        "change_age": tables.one_of(None, 0, 0, 600, 3600, 86400),
     }
 
 
