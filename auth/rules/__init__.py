@@ -2,7 +2,14 @@
 
 Each function decides from facts, which a statement has read with their `now`, and returns a refusal, a key of
 the table of errors, or a value. It imports the standard library alone and knows no clock, request or
-database.
+database. Until the service asks it, SQL decides; tests/rules compares both over rows.
 
-Until they are asked, SQL decides; tests/rules compares both, over rows.
+    users, sessions, policy   the facts about a user, a session and the settings
+    tokens, levels, clients   what gives a token now
+    refreshing, deciding      which refresh token is good, and what must not change while a hook is asked
+    sign_in, devices          who may sign in
+    proofs                    which proof an act takes
+    links, first_proof        which link or code is good, and what the first proof of an address keeps
+    remaining                 what must remain
+    counts, messages          verdicts, known networks, windows and totals; when a notice is due
 """

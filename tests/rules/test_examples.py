@@ -22,6 +22,7 @@ from auth.rules import (
 )
 from auth.rules.clients import Client
 from auth.rules.counts import Allowance, Count, Limit, Network
+from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
 from auth.rules.links import Link
 from auth.rules.policy import Policy
@@ -160,6 +161,21 @@ def beyond_tenth(of_network: int | None, is_proved: bool = False, left: int | No
     return messages.is_beyond_tenth(of_network, 20, is_proved=is_proved, recipient_left=left)
 
 
+TOLD = Deciding(
+    id="alice",
+    role="authenticated",
+    email="alice@example.com",
+    email_confirmed_at=NOW,
+    phone=None,
+    phone_confirmed_at=None,
+    app_metadata={},
+    banned_until=None,
+    is_anonymous=False,
+    created_at=NOW,
+    providers=("email",),
+    factors=(),
+    session=DecidingSession(id="a", aal="aal1", ended_at=None, factor_id=None, amr=None),
+)
 DEVICE = DeviceRequest(code_expires_at=NOW + SECOND)
 SIGN_INS: list[Example] = [
     ("The right password signs in.", lambda: signed_in(ALICE), None),
@@ -190,6 +206,18 @@ SIGN_INS: list[Example] = [
         "Applications refresh elsewhere.",
         lambda: refreshed_by(ALICE, FRESH, True),
         "refresh.refresh_token_not_found",
+    ),
+    ("A hook's answer counts while nothing changes.", lambda: still_decides(TOLD, replace(TOLD)), True),
+    ("Not after a change of role.", lambda: still_decides(TOLD, replace(TOLD, role="admin")), False),
+    (
+        "Nor after the end of the session.",
+        lambda: still_decides(
+            TOLD,
+            replace(
+                TOLD, session=DecidingSession(id="a", aal="aal1", ended_at=NOW, factor_id=None, amr=None)
+            ),
+        ),
+        False,
     ),
     ("A device waits for its code.", lambda: is_open_to(DEVICE, "a", NOW), True),
     (

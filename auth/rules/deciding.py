@@ -1,0 +1,52 @@
+"""What decides about a token (rule 16): nothing that users write themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidingFactor:
+    """An authenticator app or a security key, as the user object has it."""
+
+    id: str
+    factor_type: str
+    friendly_name: str
+    is_verified: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidingSession:
+    """The session of a token, or the one that opens it. The counter of its refresh tokens is no part."""
+
+    id: str
+    aal: str
+    ended_at: datetime | None
+    factor_id: str | None
+    amr: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """Facts about a user. `banned_until` is None after a ban, too."""
+
+    id: str
+    role: str
+    email: str | None
+    email_confirmed_at: datetime | None
+    phone: str | None
+    phone_confirmed_at: datetime | None
+    app_metadata: Mapping[str, object]
+    banned_until: datetime | None
+    is_anonymous: bool
+    created_at: datetime
+    providers: tuple[str, ...]
+    factors: tuple[DecidingFactor, ...]
+    session: DecidingSession | None
+
+
+def still_decides(told: Deciding, present: Deciding) -> bool:
+    """Rule 35: the answer of a hook, asked between two transactions, counts while what it was told is so."""
+    return told == present
