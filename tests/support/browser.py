@@ -66,6 +66,7 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self._complaints: list[str] = []
+        self._is_touched = False
         # The ids of all documents so far.
         self._documents: set[str] = set()
 
@@ -108,7 +109,7 @@ class Browser:
 
     def close_tab(self) -> None:
         """Close the tab, with all that it emulates, and go on in a new one."""
-        closed, self._session = self._target, None
+        closed, self._session, self._is_touched = self._target, None, False
         self._attach(self._call("Target.createTarget", url="about:blank")["targetId"])
         self._call("Target.closeTarget", targetId=closed)
 
@@ -162,7 +163,11 @@ class Browser:
                   return [box.x + box.width / 2, box.y + box.height / 2];
                 }})()"""
             )
-            self._call(_MOUSE, type="mousePressed", x=x, y=y, button="left", clickCount=1)
+            pressed = {"type": "mousePressed", "x": x, "y": y, "button": "left", "clickCount": 1}
+            if self._is_touched:  # a tap is answered, and focuses, when it ends
+                self._send(_MOUSE, **pressed)
+                return x, y
+            self._call(_MOUSE, **pressed)
             return (x, y) if self.run("document.activeElement === aim") else None
 
         return self.wait(press)
@@ -238,6 +243,7 @@ class Browser:
         self._call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en")
         self._call("Emulation.setTouchEmulationEnabled", enabled=True)
         self._call("Emulation.setEmitTouchEventsForMouse", enabled=True, configuration="mobile")
+        self._is_touched = True
         self.resize(375, 740, mobile=True)
 
     def resize(
