@@ -86,6 +86,12 @@ class Redirect(Response):
         return headers
 
 
+def redirect(url: str, status: int = 303) -> Response:
+    # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
+    # page instead: see auth/web/html/leaving.py.
+    return Redirect(url, status)
+
+
 class JsonResponse(Response):
     """A response with a body, which is JSON already. So its status is not 204 or 304."""
 

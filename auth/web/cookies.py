@@ -1,12 +1,15 @@
 """Cookies that bind a flow to its browser, with 256 random bits each, and cookies for preferences."""
 
-from flask import Response, request
+from flask import Response, after_this_request, request
 
+from auth.core import promises
 from auth.core.tokens import one_time
 from auth.web.context import latchkey
 
 # Tells browsers where a user has signed in from others.
 KNOWN = "latchkey_known"
+# Binds links and codes to the browser that asked for them.
+_WAITING = "latchkey_waiting"
 
 
 def browser_secret(name: str) -> str:
@@ -25,6 +28,23 @@ def browser_name(secret: str | None = None) -> str | None:
     """Return the name in `known_networks` of the browser that sent the cookie, or gets this secret."""
     digest = one_time.hash_token(sent(KNOWN) if secret is None else secret)
     return f"browser {digest.hex()}" if digest else None
+
+
+def bound() -> dict[str, bytes | None]:
+    """Bind the link and code of a request to this browser, and return the member of the request's body."""
+    value = browser_secret(_WAITING)
+
+    @after_this_request
+    def keep(response: Response) -> Response:
+        remember(response, _WAITING, value, max_age=promises.LINK_LIFETIME)
+        return response
+
+    return {"browser_hash": one_time.hash_token(value)}
+
+
+def browser_hash() -> bytes | None:
+    """Return the hash that `bound` returned for a request of this browser, or None."""
+    return one_time.hash_token(sent(_WAITING))
 
 
 def remember(

@@ -18,16 +18,18 @@ from typing import Any
 
 import psycopg2
 from flask import Flask, has_request_context
+from flask.typing import ResponseReturnValue
 from flask_limiter import Limiter, RateLimitExceeded
 from limits.errors import StorageError
 from limits.storage import Storage
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import Settings
-from auth.web import counted, current_g, g
+from auth.web import View, counted, current_g, g
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
+from auth.web.input import whole_body
 from sql import queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
@@ -163,6 +165,19 @@ def limited(
         return limit(checked)
 
     return decorate
+
+
+def queued(view: View) -> View:
+    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
+
+    @functools.wraps(view)
+    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+        # A client that sends its body slowly must not hold a place in the queue.
+        whole_body()
+        with latchkey.passwords.queue():
+            return view(*args, **kwargs)
+
+    return admitted
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -10,8 +10,7 @@ from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid import audience, client_object, uris
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.flows.sessions import browser_sessions
-from auth.web import Level, audit, fields, schemas
+from auth.web import Level, audit, browser_sessions, fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import known_id

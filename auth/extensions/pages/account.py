@@ -16,11 +16,10 @@ from auth.flows.account import api_keys, grants, identities, removal
 from auth.flows.account.changes import delete_caller
 from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.browser_sessions import signed_in
 from auth.flows.sign_in import oauth
-from auth.web import Level, form_schemas, forms, g, guard
+from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
 from auth.web.application import JsonResponse
+from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination
 from auth.web.html.page import (

@@ -12,16 +12,14 @@ from auth.extensions.pages.sign_in import provider_links
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
-from auth.flows.sessions import browser_sessions
-from auth.flows.sign_in import waiting
-from auth.flows.sign_in.destinations import Destination, own_page
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
-from auth.web import Level, form_schemas, guard
+from auth.web import Level, browser_sessions, cookies, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.redirects import Destination, own_page
 from auth.web.input import read_form
 
 blueprint = Blueprint("confirm", __name__)
@@ -40,7 +38,9 @@ def confirm(problem: Problem | None = None) -> Response:
         return _page(problem)
     known = guard.live_caller()
     if request.method == "POST":
-        record_reauthentication(known, read_form(form_schemas.ProofForm()) | waiting.browser())
+        record_reauthentication(
+            known, read_form(form_schemas.ProofForm()) | {"browser_hash": cookies.browser_hash()}
+        )
         return redirect_to_own(own_page(request.form.get("next")) or "account")
     is_by_factor = known.has_factor and known.aal == "aal2"
     return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
@@ -62,7 +62,7 @@ def submit_passkey_proof(problem: Problem | None = None) -> Response:
 def request_proof_code(problem: Problem | None = None) -> Response:
     if problem:
         return _page(problem)
-    send_reauthentication_code(guard.live_caller(), waiting.bound())
+    send_reauthentication_code(guard.live_caller(), cookies.bound())
     return redirect_to_own(_here(is_sent=True))
 
 

@@ -13,16 +13,15 @@ from auth.flows.account import removal
 from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
-from auth.flows.sessions import browser_sessions
-from auth.flows.sign_in.destinations import redirect_onward
 from auth.flows.sign_in.reauthentication import add, has_proof, require
-from auth.web import Level, form_schemas, forms, g, guard
+from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
 from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.html.redirects import redirect_onward
 from auth.web.input import known_id, read_form
 from sql import queries
 

@@ -8,16 +8,15 @@ from flask import Blueprint, Response, request
 from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.browser_sessions import signed_in
-from auth.flows.sign_in.destinations import redirect_onward, redirect_with_cookie
 from auth.flows.sign_in.reauthentication import add, require
-from auth.web import Level, guard
+from auth.web import Level, browser_sessions, guard
+from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.html.challenges import may_challenge, sent_credential
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.redirects import redirect_onward, redirect_with_cookie
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)

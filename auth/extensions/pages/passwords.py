@@ -4,13 +4,12 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.extensions.pages.confirm import require_proof
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
-from auth.flows.sessions import browser_sessions
-from auth.flows.sign_in.destinations import PASSWORD_REMOVED, redirect_onward
-from auth.web import Level, form_schemas, forms, guard
+from auth.web import Level, browser_sessions, form_schemas, forms, guard
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import redirect_to_own, text
 from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.redirects import PASSWORD_REMOVED, redirect_onward
 from auth.web.input import read_form
 
 blueprint = Blueprint("passwords", __name__)

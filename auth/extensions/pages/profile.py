@@ -11,10 +11,10 @@ from auth.extensions.pages.waiting import told_of_code, typed
 from auth.flows.account.changes import change_user
 from auth.flows.links.spending import by_code, spend
 from auth.flows.messages import outgoing
-from auth.flows.sessions.browser_sessions import signed_in
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
-from auth.web import Level, form_schemas, forms, guard
+from auth.web import Level, cookies, form_schemas, forms, guard
+from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.page import address as shown_address
@@ -56,7 +56,7 @@ def address(kind: str, problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         kept = typed()
         new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
-        back, browser = f"{latchkey.settings.base_url}/account", waiting.bound()
+        back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
         known = getattr(guard.live_caller(), kind)
         changed = change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
         if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
@@ -86,7 +86,7 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
     kept = typed()
     if problem or kept is None or _has(kept.address):
         return _code_page(kind, problem)
-    code = by_code(kept.address, read_form(form_schemas.CodeForm())["code"], **waiting.browser())
+    code = by_code(kept.address, read_form(form_schemas.CodeForm())["code"], cookies.browser_hash())
     try:
         # As if by a link, which opens no session: this one stays.
         spend(f"{kind}_change", code, redirects=True)

@@ -10,25 +10,25 @@ from auth.core.net.redirects import with_query
 from auth.core.providers.client import Provider
 from auth.extensions.pages.waiting import code_page, redirect_to_code, redirect_when_sent, send_code, typed
 from auth.flows.messages import outgoing
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.browser_sessions import signed_in
 from auth.flows.sessions.token_response import Session
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.destinations import (
+from auth.flows.sign_in.oauth import find_provider
+from auth.flows.sign_in.passwords import sign_in_with_password
+from auth.flows.sign_up.sign_up import sign_up as register
+from auth.web import Level, browser_sessions, cookies, form_schemas, forms, guard
+from auth.web.browser_sessions import signed_in
+from auth.web.context import latchkey
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import identifier, provider, redirect_to_own
+from auth.web.html.problems import Problem, form, form_at, told, why_ended
+from auth.web.html.providers import begin_sign_in
+from auth.web.html.redirects import (
     LAST_USED,
     is_expected,
     redirect_after_sign_in,
     redirect_onward,
     redirect_with_cookie,
 )
-from auth.flows.sign_in.oauth import begin_sign_in, find_provider
-from auth.flows.sign_in.passwords import sign_in_with_password
-from auth.flows.sign_up.sign_up import sign_up as register
-from auth.web import Level, cookies, form_schemas, forms, guard
-from auth.web.context import latchkey
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import identifier, provider, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at, told, why_ended
 from auth.web.input import read_form
 
 blueprint = Blueprint("sign_in", __name__)
@@ -52,7 +52,7 @@ def sign_in(problem: Problem | None = None) -> Response:
     if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
         address = _address_of(read_form(form_schemas.AddressForm()))
-        return redirect_to_code("sign-up", address, waiting.bound(), has_asked=False, problem=problem)
+        return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
     if problem:
         return sign_in_page(problem)
     if request.method == "POST":
@@ -96,7 +96,7 @@ def sign_up(problem: Problem | None = None) -> Response:
     if problem:
         return sign_up_page(problem)
     if request.method == "POST":
-        sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), waiting.bound()
+        sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
         address = _address_of(sent)
         body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
         if latchkey.settings.autoconfirm:
@@ -139,7 +139,7 @@ def carry_address() -> Response:
     path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm())["email"]
     if not email:
         return redirect_to_own(path)
-    kept = waiting.keep_address(email, **waiting.bound(), has_asked=False)
+    kept = waiting.keep_address(email, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query(path, {"typed": kept}))
 
 

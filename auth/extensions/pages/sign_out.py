@@ -4,8 +4,7 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
-from auth.flows.sessions import browser_sessions
-from auth.web import Level, form_schemas, forms
+from auth.web import Level, browser_sessions, form_schemas, forms
 from auth.web.context import latchkey
 from auth.web.html import signing_out
 from auth.web.html.destinations import destination

@@ -13,14 +13,13 @@ from auth.core.net.redirects import with_query
 from auth.flows.links.spending import by_code, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
-from auth.flows.sessions import browser_sessions
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.destinations import Destination, redirect_with_cookie
-from auth.web import form_schemas, forms
+from auth.web import browser_sessions, cookies, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
+from auth.web.html.redirects import Destination, redirect_with_cookie
 from auth.web.input import read_form
 from sql import queries
 
@@ -96,7 +95,7 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
     kept = typed()
     sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
-    (address,), browser = sent.values(), waiting.bound()
+    (address,), browser = sent.values(), cookies.bound()
     wait = outgoing.seconds_to_wait(address)
     request_message(
         by_mail if "email" in sent else by_sms, {**sent, **members, "redirect_to": back, **browser}
@@ -122,7 +121,7 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    proof = by_code(kept.address, sent["code"], **waiting.browser())
+    proof = by_code(kept.address, sent["code"], cookies.browser_hash())
     outcome = spend(link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members

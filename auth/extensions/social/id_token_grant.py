@@ -9,6 +9,7 @@ from auth.flows.account import identities
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.external_identities import sign_in_with_id_token
 from auth.web import Level, answered_by, audited, guard, schemas, takes_tokens
+from auth.web.application import JsonResponse
 from auth.web.input import read_body
 from auth.web.limits import limited
 
@@ -20,7 +21,7 @@ def sign_in() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return token_response(sign_in_with_id_token(body))
+    return JsonResponse(token_response(sign_in_with_id_token(body)))
 
 
 @takes_tokens
@@ -28,4 +29,4 @@ def sign_in() -> ResponseReturnValue:
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
     identities.require_manual_linking()
-    return token_response(identities.link_by_id_token(body))
+    return JsonResponse(token_response(identities.link_by_id_token(body)))

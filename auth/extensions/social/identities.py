@@ -13,6 +13,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
+from auth.web.html import providers
 from auth.web.html.page import page
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
@@ -56,13 +57,13 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    providers = latchkey.settings.providers
+    known = latchkey.settings.providers
     return page(
         "link_identity.html",
         form_target=latchkey.redirects.checked(flow.redirect_to),
-        provider=names.provider(flow.provider, providers),
+        provider=names.provider(flow.provider, known),
         account=flow.email or flow.phone,
-        known_by=names.provider(flow.known_by, providers),
+        known_by=names.provider(flow.known_by, known),
         known_as=names.person(flow.known_as),
         flow=flow_token,
     )
@@ -80,19 +81,19 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = oauth.find_provider(known.provider)
     if provider is None:
-        return oauth.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
-    state, browser = one_time.new_token(), cookies.browser_secret(oauth.COOKIES[provider.posts_form])
+        return providers.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
+    state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
     if flow is None:
         return _dead_link()
     try:
         secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
-        return oauth.redirect_to_provider(provider, state, secrets, browser, 303)
+        return providers.redirect_to_provider(provider, state, secrets, browser, 303)
     except CannotOpen:
         return _dead_link()
     except oauth.ProviderRefusal as refusal:
-        return oauth.redirect_with_refusal(known.redirect_to, refusal)
+        return providers.redirect_with_refusal(known.redirect_to, refusal)
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":

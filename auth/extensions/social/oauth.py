@@ -3,17 +3,20 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.core.providers.client import ExternalIdentity
+from auth.core.tokens import one_time
 from auth.flows.account import identities
 from auth.flows.messages import outgoing
-from auth.flows.sessions.token_response import redirect
 from auth.flows.sign_in import oauth
-from auth.flows.sign_in.destinations import redirect_done, redirect_signed_in
 from auth.flows.sign_in.external_identities import sign_in
-from auth.web import audit, audited, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audit, audited, cookies, refuses_by_page, schemas, takes_foreign_forms
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import providers
+from auth.web.html.redirects import redirect_done, redirect_signed_in
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("oauth", __name__)
 
@@ -38,7 +41,7 @@ def authorize() -> Response:
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
         # It would sign the browser out of its present account. The page asks the user.
         return redirect(redirect_to, 302)
-    return oauth.begin_sign_in(
+    return providers.begin_sign_in(
         provider,
         redirect_to,
         code_challenge=query.get("code_challenge"),
@@ -62,9 +65,9 @@ def callback(name: str | None = None) -> Response:
         return Response()
     read = read_body if request.method == "POST" else read_query
     query = read(schemas.CallbackQuery())
-    flow = oauth.spend_flow(query.get("state", ""))
+    flow = _spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
-        return oauth.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+        return providers.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
     target = latchkey.redirects.checked(flow.redirect_to)
     try:
         identity = oauth.identify(flow, name, query)
@@ -76,10 +79,17 @@ def callback(name: str | None = None) -> Response:
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
-        return oauth.redirect_with_refusal(flow.redirect_to, error)
+        return providers.redirect_with_refusal(flow.redirect_to, error)
 
 
 def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
     audit.note(user_id=flow.user_id, provider=flow.provider)
     identities.link(flow, identity)
     return redirect_done(target, "identity_linked", "Identity linked")
+
+
+def _spend_flow(state: str) -> "queries.SpendOauthFlow | None":
+    """End the flow with this state and the browser's cookie, and return its row or None."""
+    hashes = [one_time.hash_token(cookies.sent(name)) for name in providers.COOKIES.values()]
+    state_hash = one_time.hash_token(state)
+    return queries.spend_oauth_flow(latchkey.db, state_hash=state_hash, browser_hashes=hashes)

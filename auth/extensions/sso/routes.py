@@ -7,8 +7,8 @@ from marshmallow import ValidationError, validates_schema
 
 from auth.extensions.sso import administering, finding
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sessions.token_response import redirect
 from auth.web import fields, guard, schemas
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid

@@ -75,5 +75,5 @@ def confirm_reauthentication() -> Response:
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
         moment, session = assertions.prove(body, for_client=True)
-        return token_response(session, message="Reauthenticated", timestamp=moment)
+        return JsonResponse(token_response(session, message="Reauthenticated", timestamp=moment))
     return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))

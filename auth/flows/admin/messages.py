@@ -7,9 +7,9 @@ from auth.core import promises
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission
+from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import write_requested
-from auth.flows.sign_in.destinations import requested_target
 from auth.flows.sign_up.sign_up import create_addressed_user
 from auth.web import audit, counts, g, targets
 from auth.web.context import latchkey

@@ -10,8 +10,8 @@ from auth.flows import admission
 from auth.flows.account import removal
 from auth.flows.admin import messages, users
 from auth.flows.history import timeline
+from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
-from auth.flows.sign_in.destinations import requested_target
 from auth.flows.sign_up.sign_up import create_addressed_user
 from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse

@@ -47,7 +47,7 @@ def verify_factor(factor_id: str) -> Response:
         session = factors.verify_webauthn(factor_id, body["challenge_id"], body["webauthn"], for_client=True)
     else:
         session = factors.verify_totp(factor_id, body["challenge_id"], body["code"], for_client=True)
-    return token_response(session)
+    return JsonResponse(token_response(session))
 
 
 @blueprint.delete("/factors/<factor_id>")
@@ -166,7 +166,7 @@ def _new_codes(*, replaces: bool) -> Response:
 def _verify_code() -> Response:
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
-    return token_response(recovery_codes.verify(code, for_client=True))
+    return JsonResponse(token_response(recovery_codes.verify(code, for_client=True)))
 
 
 def _own_codes() -> dict[str, Any]:

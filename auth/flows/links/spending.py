@@ -8,11 +8,11 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.flows.account import removal
+from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.destinations import target_of
 from auth.flows.sign_up import first_address
 from auth.web import audit, g
 from auth.web.context import latchkey

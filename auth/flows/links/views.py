@@ -7,16 +7,27 @@ from flask import Blueprint, Response, jsonify, request
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
-from auth.flows.links import undo
+from auth.flows.links import targets, undo
 from auth.flows.links.spending import by_code, by_link, spend
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.token_response import redirect, token_response
-from auth.flows.sign_in import destinations, waiting
-from auth.web import audited, dialect, factor_schemas, form_schemas, forms, g, refuses_by_page, schemas
-from auth.web.application import FORM
+from auth.flows.sessions.token_response import token_response
+from auth.flows.sign_in import waiting
+from auth.web import (
+    audited,
+    browser_sessions,
+    cookies,
+    dialect,
+    factor_schemas,
+    form_schemas,
+    forms,
+    g,
+    refuses_by_page,
+    schemas,
+)
+from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
+from auth.web.html import redirects
 from auth.web.html.page import address, page, redirect_to_own
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
@@ -91,7 +102,7 @@ def verify() -> Response:
     outcome = spend(body["type"], proof, redirects=False, for_client=True)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
-    return token_response(outcome.session, **outcome.members)
+    return JsonResponse(token_response(outcome.session, **outcome.members))
 
 
 def _decline(form: Mapping[str, str]) -> Response:
@@ -120,10 +131,10 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
-    target = _target(query, destinations.target_of(link))
+    target = _target(query, targets.target_of(link))
     if link.purpose == "undo":
         return _undo_page(query, link, target)
-    application, next_page = destinations.ends_of(target)
+    application, next_page = redirects.ends_of(target)
     elsewhere = waiting.is_elsewhere(link)
     return page(
         "link.html",
@@ -144,7 +155,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     challenge = undo.challenge(token) if is_asked else None
     return page(
         "undo.html",
-        form_target=destinations.ends_of(target)[0],
+        form_target=redirects.ends_of(target)[0],
         target=target,
         query=query,
         link=link,
@@ -201,8 +212,8 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
-        return destinations.redirect_done(target, link_type, _DONE[link_type])
-    return destinations.redirect_signed_in(target, outcome, link_type)
+        return redirects.redirect_done(target, link_type, _DONE[link_type])
+    return redirects.redirect_signed_in(target, outcome, link_type)
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
@@ -212,30 +223,28 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
     if not latchkey.redirects.is_own_page(target):
-        return destinations.redirect_done(target, "undo", _DONE["undo"])
+        return redirects.redirect_done(target, "undo", _DONE["undo"])
     if given is None:
         return redirect_to_own("verify/done", "undone")
-    kept = waiting.keep_address(given, **waiting.bound(), has_asked=False)
+    kept = waiting.keep_address(given, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
 def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
-    to = destinations.entrance(target)
+    to = redirects.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
-    return destinations.redirect_with_cookie(session, to, page, is_removed=is_removed)
+    return redirects.redirect_with_cookie(session, to, page, is_removed=is_removed)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, None)
-    leads_to_password = query["type"] in destinations.TO_PASSWORD or destinations.is_password_page(target)
+    leads_to_password = query["type"] in targets.TO_PASSWORD or redirects.is_password_page(target)
     if not latchkey.redirects.is_own_page(target) or not leads_to_password:
-        return destinations.redirect_with_error(target, "access_denied", error)
+        return redirects.redirect_with_error(target, "access_denied", error)
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":
-        return destinations.redirect_with_error(
-            f"{latchkey.settings.base_url}/sign-in", "access_denied", error
-        )
+        return redirects.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from auth.flows import admission
 from auth.flows.admission import may_become
+from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.destinations import requested_target
 from auth.flows.sign_in.reauthentication import code_address, lock_caller
 from auth.flows.sign_up.sign_up import create_addressed_user
 from auth.web import audit, g, guard, targets

@@ -47,7 +47,7 @@ def begin_passkey_sign_in() -> Response:
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
     passkeys.require_enabled()
-    return token_response(sign_in(read_body(factor_schemas.PasskeyResponse()), for_client=True))
+    return JsonResponse(token_response(sign_in(read_body(factor_schemas.PasskeyResponse()), for_client=True)))
 
 
 @blueprint.get("/passkeys")

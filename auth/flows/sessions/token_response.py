@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import Response, request
+from flask import request
 
 from auth.core import promises
 from auth.core.passwords import leaked
@@ -14,7 +14,6 @@ from auth.core.tokens import one_time
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
 from auth.web import audit, cookies, g
-from auth.web.application import JsonResponse, Redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -80,16 +79,11 @@ def raise_session(
     return queries.raise_session(tx, **columns, network=g.client["network"])
 
 
-def redirect(url: str, status: int = 303) -> Response:
-    # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
-    # page instead: see auth/web/html/leaving.py.
-    return Redirect(url, status)
-
-
-def token_response(session: Session, **members: Any) -> Response:
+def token_response(session: Session, **members: Any) -> str:
+    """Return the body of the response, as JSON."""
     # Postgres has written the user as JSON.
     body = json.dumps(members | tokens(session))
-    return JsonResponse(f'{body[:-1]}, "user": {session.row.user_object}}}')
+    return f'{body[:-1]}, "user": {session.row.user_object}}}'
 
 
 def tokens(session: Session) -> dict[str, Any]:

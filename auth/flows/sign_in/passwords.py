@@ -1,32 +1,16 @@
 """Signing in with a password. What a check has shown is told once it is recorded, and not before."""
 
-import functools
 from typing import Any
 
 from flask import request
-from flask.typing import ResponseReturnValue
 
 from auth.flows import admission
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Session, notify_of_sign_in
-from auth.web import View, audit, cookies, g, limits
+from auth.web import audit, cookies, g, limits
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import whole_body
 from sql import queries
-
-
-def queued(view: View) -> View:
-    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
-
-    @functools.wraps(view)
-    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        # A client that sends its body slowly must not hold a place in the queue.
-        whole_body()
-        with latchkey.passwords.queue():
-            return view(*args, **kwargs)
-
-    return admitted
 
 
 def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:

@@ -11,13 +11,14 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue
 from auth.flows.sessions.token_response import Session, exchange, token_response
-from auth.flows.sign_in.passwords import queued, sign_in_with_password
+from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.web import answered_by, audit, g, limits, schemas
+from auth.web.application import JsonResponse
 from auth.web.context import latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
-from auth.web.limits import limited
+from auth.web.limits import limited, queued
 from sql import queries
 
 log = structlog.get_logger()
@@ -50,14 +51,16 @@ def login_admin() -> Response:
     session = sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True, admin_only=True)
     user, since = json.loads(session.row.user_object), session.row.admin_since
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
-    return token_response(session, admin_details=details)
+    return JsonResponse(token_response(session, admin_details=details))
 
 
 @queued
 @limited("sign_in_with_password")
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
-    return token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
+    return JsonResponse(
+        token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
+    )
 
 
 @counted("refresh")
@@ -77,7 +80,7 @@ def _refresh() -> Response:
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
         limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return token_response(Session(row, issue))
+    return JsonResponse(token_response(Session(row, issue)))
 
 
 def _refresh_refusal(sent: RefreshToken) -> ApiError:
@@ -99,7 +102,9 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
-    return token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
+    return JsonResponse(
+        token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
+    )
 
 
 def _refuse_web3() -> Response:

@@ -6,8 +6,6 @@ its link was opened elsewhere: a stranger could ask for a link, wait until its o
 
 from typing import Any
 
-from flask import Response, after_this_request
-
 from auth.core import promises
 from auth.core.addresses import is_email
 from auth.core.net.redirects import is_web
@@ -18,24 +16,10 @@ from auth.web.context import latchkey
 from auth.web.fields import is_uuid
 from sql import queries
 
-_COOKIE = "latchkey_waiting"
-
 
 def asker() -> dict[str, str | None]:
     """Return the columns of a link that say from where it was asked for."""
     return {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
-
-
-def bound() -> dict[str, bytes | None]:
-    """Bind the link and code of a request to this browser, and return the member of the request's body."""
-    value = cookies.browser_secret(_COOKIE)
-
-    @after_this_request
-    def remember(response: Response) -> Response:
-        cookies.remember(response, _COOKIE, value, max_age=promises.LINK_LIFETIME)
-        return response
-
-    return {"browser_hash": one_time.hash_token(value)}
 
 
 def keep_address(address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
@@ -51,15 +35,10 @@ def keep_address(address: str, browser_hash: bytes | None, *, has_asked: bool) -
 
 def typed_address(id: str) -> "queries.SelectTypedAddress | None":
     """Return what this browser typed, for the `id` in the URL of a page, or None."""
-    browser_hash = _browser_hash()
+    browser_hash = cookies.browser_hash()
     if not is_uuid(id) or browser_hash is None:
         return None
     return queries.select_typed_address(latchkey.db, id=id, browser_hash=browser_hash)
-
-
-def browser() -> dict[str, bytes | None]:
-    """Return the same member for a code that is typed in."""
-    return {"browser_hash": _browser_hash()}
 
 
 def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
@@ -72,7 +51,7 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     pages there is nowhere else to go on.
     """
     if link.browser_hash and link.purpose not in one_time.CHANGES:
-        return bytes(link.browser_hash) != _browser_hash()
+        return bytes(link.browser_hash) != cookies.browser_hash()
     is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
     opens_application = not is_web(link.redirect_to or "https:")
     if is_same or opens_application or not is_bound or not latchkey.settings.pages:
@@ -85,7 +64,7 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
 def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
     """Return the `user_id` of a link that this browser asked for, once it is used anywhere, or None."""
     asked = {"target": address, "purpose": purpose}
-    return queries.select_used_link(latchkey.db, browser_hash=_browser_hash(), **asked)
+    return queries.select_used_link(latchkey.db, browser_hash=cookies.browser_hash(), **asked)
 
 
 def code_elsewhere(link: Any, token: str) -> str | None:
@@ -94,7 +73,3 @@ def code_elsewhere(link: Any, token: str) -> str | None:
     row = queries.select_newest_code(latchkey.db, target=link.target, browser_hash=link.browser_hash)
     # A node of 0.3.1 has sent another code.
     return code if row and bytes(row.code_mac) in latchkey.codes.macs(link.target, code) else None
-
-
-def _browser_hash() -> bytes | None:
-    return one_time.hash_token(cookies.sent(_COOKIE))

@@ -4,14 +4,13 @@ from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
 
 from auth.flows.sessions.token_response import Session, tokens
-from auth.flows.sign_in.passwords import queued
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
 from auth.web import audited, counted, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
-from auth.web.limits import limited, limiter
+from auth.web.limits import limited, limiter, queued
 
 blueprint = Blueprint("signup", __name__)
 # The specification shows a new user without app metadata.

@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import Response, request
 
-from auth.flows.sign_in.destinations import Destination
 from auth.web import form_schemas
 from auth.web.html.page import page
+from auth.web.html.redirects import Destination
 from auth.web.input import read_form, read_query
 
 

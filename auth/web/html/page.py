@@ -23,8 +23,8 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.extensions import Waiting
-from auth.flows.sessions.token_response import redirect
 from auth.web import cookies, forms, g
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 

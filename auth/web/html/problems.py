@@ -18,11 +18,9 @@ from auth.core.addresses import looks_like_phone
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.browser_sessions import signed_in
-from auth.flows.sign_in.passwords import queued
-from auth.web import Level, View, forms, g, guard
+from auth.web import Level, View, browser_sessions, forms, g, guard
 from auth.web.application import FORM
+from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.declarations import Refusal, SignIn, says
 from auth.web.edge import for_no_other_origin
@@ -31,7 +29,7 @@ from auth.web.errors import ApiError, envelope
 from auth.web.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
 from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
-from auth.web.limits import limited
+from auth.web.limits import limited, queued
 
 _FIELDS = {
     "invalid_credentials": "password",

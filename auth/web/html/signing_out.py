@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import Response
 
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.token_response import redirect
+from auth.web import browser_sessions
+from auth.web.application import redirect
 from auth.web.html.page import page, redirect_to_own
 
 # What the page of a sign-out tells of one that does not lead back to the application.

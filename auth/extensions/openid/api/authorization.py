@@ -16,13 +16,12 @@ from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.token_response import redirect
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.web import (
     Level,
     answers_frames,
     audited,
+    browser_sessions,
     cookies,
     fields,
     form_schemas,
@@ -32,6 +31,7 @@ from auth.web import (
     schemas,
     takes_foreign_forms,
 )
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text

@@ -16,9 +16,8 @@ from auth.core.text import names, user_agents
 from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
 from auth.flows.account import grants
-from auth.flows.sessions import browser_sessions
 from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
-from auth.web import Level, audit, form_schemas, forms, g, guard, limits
+from auth.web import Level, audit, browser_sessions, form_schemas, forms, g, guard, limits
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own

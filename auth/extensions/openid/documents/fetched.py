@@ -18,9 +18,8 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sessions import browser_sessions
-from auth.flows.sessions.token_response import redirect
-from auth.web import Level, audit, json_bodies
+from auth.web import Level, audit, browser_sessions, json_bodies
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.limits import limited

@@ -8,9 +8,8 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
-from auth.flows.sessions import browser_sessions
 from auth.flows.sign_in.reauthentication import add, has_proof, proof_needed
-from auth.web import Level, View, audit, cookies, g, guard
+from auth.web import Level, View, audit, browser_sessions, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error

@@ -1,4 +1,4 @@
-"""Where a link leads, and a browser goes after a sign-in: to an application, or to a page of ours."""
+"""Where a browser goes after a sign-in: to an application, or to a page of ours."""
 
 import re
 from collections.abc import Mapping
@@ -9,56 +9,28 @@ from urllib.parse import parse_qsl, urlsplit
 
 from flask import Response, request
 
-from auth.core import promises
 from auth.core.net.redirects import is_web, origin, with_fragment, with_query
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sessions import browser_sessions, token_response
-from auth.flows.sessions.issuing import about_new, is_asked
-from auth.flows.sessions.token_response import Outcome, Session, redirect
-from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import Level, cookies, form_schemas, forms, g, guard
+from auth.flows.sessions import token_response
+from auth.flows.sessions.token_response import Outcome
+from auth.flows.sign_in import applications
+from auth.web import Level, browser_sessions, cookies, form_schemas, forms, g
+from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
-from sql import queries
+from auth.web.input import allowed_redirect, check
 
 # A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
 LAST_USED = "latchkey_last_used"
 # What the page for a new password is told.
 PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
-# Links that lead to our page for a new password.
-TO_PASSWORD = {"recovery", "invite", "undo"}
 
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page that a parameter `next` names, or None."""
     pages = chain.from_iterable(each.next_pages() for each in latchkey.extensions)
     return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
-
-
-def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
-    """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
-    sent, checked = sent_redirect(body), checked_redirect(body)
-    if (sent and latchkey.redirects.allowed(sent)) or g.in_dialect or body.get("code_challenge"):
-        return checked
-    return _own_target(purpose, has_page=False) or checked
-
-
-def _own_target(purpose: str, *, has_page: bool) -> str | None:
-    """Return the page of ours that a link without `redirect_to` leads to, or None."""
-    # `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
-    # sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which
-    # therefore count as an application's.
-    is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
-    if not (is_ours and latchkey.settings.pages):
-        return None
-    return own_url("new-password", {"then": "site"} if latchkey.settings.has_site else {})
-
-
-def target_of(link: Any) -> str | None:
-    """Return where a link leads, by its page's button and for a program: None for the site."""
-    return link.redirect_to or _own_target(link.purpose, has_page=latchkey.settings.has_site)
 
 
 @dataclass(frozen=True)
@@ -203,20 +175,15 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect(next_url)
     if destination:
         # Raises `ApiError` if the second step is missing.
-        return redirect_signed_in(destination.url, _open_for_application(destination, level))
+        outcome = applications.open_for_application(destination.code_challenge, level)
+        return redirect_signed_in(destination.url, outcome)
     if destination.then:
-        return _redirect_to_site()
+        # After a form of ours: another site may have started a GET request.
+        if request.method == "POST":
+            applications.expect_site()
+        # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
+        return redirect(latchkey.settings.site_login_url)
     return redirect(own_url("account", forms.signed_query(done=done) if done else {}))
-
-
-def _redirect_to_site() -> Response:
-    """Redirect to where the application begins its own sign-in, which `is_expected` then lets us answer."""
-    # After a form of ours: another site may have started a GET request.
-    if request.method == "POST":
-        lifetime, session_id = promises.FLOW_LIFETIME, g.caller.session_id
-        queries.expect_site(latchkey.db, session_id=session_id, lifetime=lifetime)
-    # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
-    return redirect(latchkey.settings.site_login_url)
 
 
 def is_expected(destination: Destination) -> bool:
@@ -225,22 +192,7 @@ def is_expected(destination: Destination) -> bool:
     site = origin(latchkey.settings.site_login_url)
     if not destination.code_challenge or origin(destination.url) != site:
         return False
-    return queries.meet_site(latchkey.db, session_id=g.caller.session_id) == 1
-
-
-def _open_for_application(destination: Destination, level: Level) -> Outcome:
-    opened_by, for_client = g.caller.session_id, not destination.code_challenge
-    if is_asked(for_client=for_client):
-        guard.live_caller(level)
-    issue = about_new(guard.caller_id(), "", for_client=for_client, opener=opened_by)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, caller=guard.caller(level))
-        method = queries.select_session_method(tx, session_id=opened_by).method
-        if destination.code_challenge:
-            code = token_response.write_code(tx, caller.id, destination.code_challenge, method, opened_by)
-            return Outcome(authorization_code=code)
-        row = token_response.open_application_session(tx, caller, method, issue, opened_by)
-    return Outcome(Session(row, issue))
+    return applications.meet_site()
 
 
 def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:

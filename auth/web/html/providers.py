@@ -1,0 +1,69 @@
+"""Sending a browser to a provider. A cookie binds each flow to its browser, against login CSRF."""
+
+from typing import Any
+
+from flask import Response
+
+from auth.core import promises
+from auth.core.providers import ProviderError
+from auth.core.providers.client import Provider
+from auth.core.tokens import one_time
+from auth.flows.sign_in.oauth import ProviderRefusal, new_secrets, write_flow
+from auth.web import cookies
+from auth.web.application import redirect
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.redirects import redirect_with_error
+
+# RFC 6749, section 4.1.2.1. The others are `access_denied`.
+_ERRORS = {
+    "bad_oauth_state": "invalid_request",
+    "bad_oauth_callback": "server_error",
+    "oauth_provider_not_supported": "server_error",
+    "hook_failed": "temporarily_unavailable",
+}
+# By whether the provider posts a form, with which browsers do not send a Lax cookie.
+COOKIES = {False: "latchkey_flow", True: "latchkey_flow_post"}
+
+
+def begin_sign_in(
+    provider: Provider,
+    redirect_to: str | None,
+    *,
+    code_challenge: str | None = None,
+    scopes: str | None = None,
+    asks_again: bool = False,
+    status: int,
+) -> Response:
+    """Begin a flow that is bound to this browser, and redirect it to the provider, or back with an error."""
+    state, secrets = one_time.new_token(), new_secrets(scopes)
+    browser = cookies.browser_secret(COOKIES[provider.posts_form])
+    try:
+        wish = {"asks_again": asks_again}
+        response = redirect_to_provider(provider, state, secrets | wish, browser, status)
+    except ProviderRefusal as refusal:
+        response = redirect_with_refusal(redirect_to, refusal)
+        response.status_code = status
+        return response
+    columns = {"redirect_to": redirect_to, "code_challenge": code_challenge}
+    write_flow(latchkey.db, provider, state, secrets, browser_hash=one_time.hash_token(browser), **columns)
+    return response
+
+
+def redirect_with_refusal(redirect_to: str | None, error: ApiError) -> Response:
+    known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
+    return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
+
+
+def redirect_to_provider(
+    provider: Provider, state: str, secrets: dict[str, Any], browser: str, status: int
+) -> Response:
+    """Redirect a browser, which gets its cookie, to the provider. Raises `ProviderRefusal`."""
+    try:
+        url = provider.authorization_url(state=state, **secrets)
+    except ProviderError:
+        raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
+    response, crosses_sites = redirect(url, status), provider.posts_form
+    name = COOKIES[crosses_sites]
+    cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, crosses_sites=crosses_sites)
+    return response
