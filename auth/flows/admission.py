@@ -9,11 +9,12 @@ from typing import Any
 
 from auth.core.addresses import is_possible_phone
 from auth.extensions import AdmissionHook
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 
 
 def may_become(
+    asked: Asked,
     email: str | None,
     phone: str | None,
     *,
@@ -30,49 +31,49 @@ def may_become(
     user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
     """
     if not (provider or is_vouched):
-        check_channel(email, phone, doing=doing)
-        if (email or is_first) and not is_listed(email):
+        check_channel(asked, email, phone, doing=doing)
+        if (email or is_first) and not is_listed(asked, email):
             raise ApiError("email_address_not_authorized")
     id = user_id or str(uuid.uuid4())
-    for ask in _hooks():
+    for ask in _hooks(asked):
         ask(id, email=email, phone=phone, data=data or {}, provider=provider)
     return id
 
 
-def has_hook() -> bool:
-    return bool(_hooks())
+def has_hook(asked: Asked) -> bool:
+    return bool(_hooks(asked))
 
 
-def _hooks() -> list[AdmissionHook]:
-    return [hook for each in latchkey.extensions if (hook := each.admission_hook())]
+def _hooks(asked: Asked) -> list[AdmissionHook]:
+    return [hook for each in asked.parts.extensions if (hook := each.admission_hook())]
 
 
-def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
+def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
     """Whether the lists of domains admit an email, or a user without one.
 
     `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
     """
-    settings, labels = latchkey.settings, (email or "").rpartition("@")[2].split(".")
+    settings, labels = asked.settings, (email or "").rpartition("@")[2].split(".")
     domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
     is_allowed = not settings.signup_domains or (is_proved and domain in settings.signup_domains)
     return is_allowed and settings.signup_blocked_domains.isdisjoint((domain, *parents))
 
 
 def check_channel(
-    email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
+    asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
 ) -> None:
     """Refuse a disabled kind of address and, if it `sends`, a number that no SMS reaches. Raises `ApiError`.
 
     A user with such a number goes on signing in by password.
     """
-    if email and not latchkey.settings.email_enabled:
+    if email and not asked.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
-    if phone and not latchkey.settings.offers_phone:
+    if phone and not asked.settings.offers_phone:
         raise ApiError("phone_provider_disabled", doing=doing)
     if not (phone and sends):
         return
     if not is_possible_phone(phone):
         raise ApiError("phone.validation_failed", "phone: must be as long as the numbers of its country")
-    countries = latchkey.settings.sms_countries
+    countries = asked.settings.sms_countries
     if countries and not phone.startswith(tuple(countries)):
         raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")

@@ -19,6 +19,7 @@ from auth.core.settings.kept_secrets import Missing
 from sql import Database, queries
 
 if TYPE_CHECKING:
+    from auth.web.asked import Asked
     from auth.web.context import Latchkey
 
 
@@ -136,10 +137,11 @@ class Unusable(click.ClickException):
 
 
 @contextmanager
-def acting() -> Iterator["Latchkey"]:
+def acting() -> Iterator["Asked"]:
     """Allow what the service role key may do, outside of a request."""
-    from auth.web import g
+    from auth.web import current_g, g
     from auth.web.application import Application
+    from auth.web.asked import Asked
     from auth.web.context import EXTENSION
     from auth.web.errors import ApiError
 
@@ -149,7 +151,7 @@ def acting() -> Iterator["Latchkey"]:
         g.actor = "service_role"
         g.client = dict.fromkeys(("ip", "network", "user_agent"))
         try:
-            yield parts
+            yield Asked(parts, g.client, g.actor, noted=current_g())
         except ApiError as error:
             kind = click.BadParameter if error.status == 400 else Unusable
             raise kind(

@@ -72,18 +72,6 @@ def record(
     queries.record_acts(tx, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 
-def note(
-    *,
-    user_id: str | None = None,
-    address: str | None = None,
-    token_hash: bytes | None = None,
-    **details: object,
-) -> dict[str, Any]:
-    """Note the user and the details of a request, in case it is refused, and return them."""
-    g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash, "details": details}
-    return g.subject
-
-
 def record_refusal() -> None:
     """Record the refusal of a request, once its response is known."""
     action, reason = g.route.refusal, g.refused_because
@@ -93,7 +81,7 @@ def record_refusal() -> None:
     if action in ("refresh_refused", "application_refused") and g.subject is None:
         return
     try:
-        known = g.subject or note(user_id=g.user_id)
+        known = g.subject or g.note(user_id=g.user_id)
         queries.record_refusal(latchkey.db, **known, action=action, reason=reason)
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

@@ -4,7 +4,7 @@ import functools
 import hmac
 import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any
 
 from flask import request
 from flask.typing import ResponseReturnValue
@@ -15,10 +15,11 @@ from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, cookies, current_g, current_request, g
 from auth.web.application import FORM
+from auth.web.asked import CallerParameters, admit, caller_parameters
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
-from sql import Runner, queries
+from sql import queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
@@ -26,13 +27,6 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
 # The cookie with the key of the development inbox.
 INBOX = "latchkey_inbox"
-
-# Keys of `ERRORS` for the results of `caller_state` that are not keys themselves.
-_REFUSALS = {
-    "bad_jwt": "expired.bad_jwt",
-    "user_not_found": "caller.user_not_found",
-    "api_key_not_found": "key.session_not_found",
-}
 
 
 def guard_by(check: Callable[[], None], name: str = "") -> Callable[[Level], Callable[[View], View]]:
@@ -173,27 +167,10 @@ def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 
 
-class CallerParameters(TypedDict):
-    """The parameters of a statement that uses `caller_state`."""
-
-    caller_id: str
-    caller_session_id: str
-    caller_expires_at: int | None
-    caller_aal: str
-    caller_level: str
-
-
 def caller(level: Level | None = None, *, of: Caller | None = None) -> CallerParameters:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     g = current_g()
-    known = of or g.caller
-    return {
-        "caller_id": known.user_id,
-        "caller_session_id": known.session_id,
-        "caller_expires_at": known.expires_at,
-        "caller_aal": known.aal,
-        "caller_level": level or g.level,
-    }
+    return caller_parameters(of or g.caller, level or g.level)
 
 
 def caller_id() -> str:
@@ -205,28 +182,9 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-class _Checked(Protocol):
-    """A row of a statement that uses `caller_state`."""
-
-    @property
-    def state(self) -> str: ...
-
-
-R = TypeVar("R", bound=_Checked)
-
-
-def admit(row: R | None) -> R:
-    """Return the row of a statement that uses `caller_state`. Raises `ApiError` unless that is `live`."""
-    if row is None:
-        raise ApiError("caller.user_not_found")
-    if row.state != "live":
-        raise ApiError(_REFUSALS.get(row.state, row.state))
-    return row
-
-
-def live_caller(level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectCaller":
+def live_caller(level: Level | None = None) -> "queries.SelectCaller":
     """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
-    return admit(queries.select_caller(on or latchkey.db, **caller(level)))
+    return admit(queries.select_caller(latchkey.db, **caller(level)))
 
 
 def _log_refused_key(error: ApiError) -> None:

@@ -13,7 +13,8 @@ from werkzeug.datastructures import MultiDict
 from auth.core.logs import ThrottledLog
 from auth.web import current_g, current_request, dialect, g, json_bodies
 from auth.web.application import FORM
-from auth.web.context import latchkey
+from auth.web.asked import Asked
+from auth.web.context import Latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import RedirectQuery
@@ -85,24 +86,23 @@ def read_query(schema: Schema) -> dict[str, Any]:
     return check(schema, request.args)
 
 
-def sent_redirect(body: Mapping[str, Any]) -> str | None:
+def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    # A command has no request.
-    return body.get("redirect_to") or (read_query(RedirectQuery()).get("redirect_to") if request else None)
+    return body.get("redirect_to") or check(RedirectQuery(), asked.query).get("redirect_to")
 
 
-def checked_redirect(body: Mapping[str, Any]) -> str | None:
+def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query: None if missing, that of `allowed_redirect` otherwise."""
-    sent = sent_redirect(body)
-    return allowed_redirect(sent) if sent else None
+    sent = sent_redirect(asked, body)
+    return allowed_redirect(asked.parts, sent) if sent else None
 
 
-def allowed_redirect(url: str) -> str:
+def allowed_redirect(parts: Latchkey, url: str) -> str:
     """Return a URL that may receive tokens: this one or, with a line in the log, the site's.
 
     Raises `ApiError` instead for the developer, while AUTH_BASE_URL is this machine.
     """
-    if allowed := latchkey.redirects.allowed(url):
+    if allowed := parts.redirects.allowed(url):
         return allowed
     host = None
     with suppress(ValueError):
@@ -110,10 +110,10 @@ def allowed_redirect(url: str) -> str:
     reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
     # The rest of the URL may contain a secret.
     _redirect_refused.count(host=host, reason=reason)
-    if latchkey.settings.is_local:
+    if parts.settings.is_local:
         details = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
         raise ApiError("validation_failed", details)
-    return latchkey.redirects.site_url
+    return parts.redirects.site_url
 
 
 def known_id(text: str, key: str) -> str:

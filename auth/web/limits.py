@@ -5,7 +5,7 @@ per network, or per user and network; Flask-Limiter counts before the body is re
 harm. *Verdicts* on passwords, codes and API keys: `record_verdict` counts what was wrong, and a verdict that
 could not be recorded is not told. *Messages*: `count_message` counts a request for one, whether or not it is
 sent, for its recipient and in the total of its channel. Rows of the last two have the same columns, and
-sql/functions/limits.sql names their kinds. Views pass their limits to `add_headers`.
+sql/functions/limits.sql names their kinds. Views and flows note their limits.
 """
 
 import functools
@@ -13,7 +13,6 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -30,6 +29,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
+from auth.web.request_context import Window
 from sql import queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
@@ -70,15 +70,6 @@ ACTS = {
     "captcha": ["make_challenge"],
 }  # fmt: skip
 _SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in acts}
-
-
-@dataclass(frozen=True)
-class Window:
-    """A limit that counted a request, with `seconds` until it is reset."""
-
-    amount: int
-    remaining: int
-    seconds: float
 
 
 class PostgresStorage(Storage):
@@ -208,11 +199,6 @@ def count_too(count: Callable[[], None]) -> None:
         count()
     finally:
         limiter.context.view_rate_limits = [*others, *limiter.current_limits]
-
-
-def add_headers(window: Window) -> None:
-    """Add rate-limit headers for a limit that Flask-Limiter does not count."""
-    g.windows += (window,)
 
 
 def headers(status: int) -> list[tuple[str, str]]:

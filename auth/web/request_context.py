@@ -14,9 +14,46 @@ from auth.web.declarations import Level, Route
 _NO_ROUTE = Route()
 
 
+Actor = Literal["anonymous", "service_role", "user"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A limit that counted a request, with `seconds` until it is reset."""
+
+    amount: int
+    remaining: int
+    seconds: float
+
+
+class Noted:
+    """What an act notes for the log line, the audit log and the headers of the response."""
+
+    # Whom a refusal concerns, as parameters of `record_refusal`.
+    subject: dict[str, Any] | None = None
+    # Limits that Flask-Limiter does not count.
+    windows: tuple[Window, ...] = ()
+
+    def note(
+        self,
+        *,
+        user_id: str | None = None,
+        address: str | None = None,
+        token_hash: bytes | None = None,
+        **details: object,
+    ) -> dict[str, Any]:
+        """Note the user and the details of a request, in case it is refused, and return them."""
+        self.subject = {"user_id": user_id, "address": address, "token_hash": token_hash, "details": details}
+        return self.subject
+
+    def add_window(self, window: Window) -> None:
+        """Add rate-limit headers for a limit that Flask-Limiter does not count."""
+        self.windows += (window,)
+
+
 # With defaults that are attributes of the class, because an `__init__` would set all of them at each request.
 @dataclass(init=False)
-class RequestContext:
+class RequestContext(Noted):
     """The attributes of `g`. Those without a default exist once they are set."""
 
     # auth/web/edge.py sets this, and `request_id`, at the beginning of each request. `ip`, `network` and
@@ -27,7 +64,7 @@ class RequestContext:
     client_caller: ClientCaller
     key_caller: KeyCaller | None = None
     user_id: str | None = None
-    actor: Literal["anonymous", "service_role", "user"] = "anonymous"
+    actor: Actor = "anonymous"
     level: Level = Level.SESSION
     request_id: str = ""
     # What the view says, or another one that answers in its place.
@@ -36,12 +73,10 @@ class RequestContext:
     administrator: Any = None
     in_dialect: bool = False
     json_body: dict[str, Any] | None = None
-    # For the audit log: whom a refusal concerns, as parameters of `record_refusal`, and its error_code.
-    subject: dict[str, Any] | None = None
+    # For the audit log: the error_code of a refusal.
     refused_because: str | None = None
-    # For the rate-limit headers: the rows of Flask-Limiter by key, and other limits.
+    # For the rate-limit headers: the rows of Flask-Limiter by key.
     limit_counts: dict[str, Any] | None = None
-    windows: tuple[Any, ...] = ()
 
     def admit(self, caller: Caller) -> None:
         self.actor, self.caller, self.user_id = "user", caller, caller.user_id

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from auth.web import audit, g, guard
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
@@ -22,36 +21,36 @@ Claim = Callable[[Transaction], None]
 
 
 @contextmanager
-def act(claim: Claim | None = None) -> Iterator[Transaction]:
+def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
     """Run a transaction of an administrator, or of the service role key. Raises `ApiError`, and changes
     nothing, if the caller has been demoted or signed out meanwhile."""
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         if claim:
             claim(tx)
         yield tx
         # Last, because the statements may have waited for locks since the guard looked.
-        if g.actor != "service_role" and not guard.live_caller(on=tx).is_admin:
+        if asked.actor != "service_role" and not asked.live_caller(on=tx).is_admin:
             raise ApiError("not_admin")
 
 
-def lock(tx: Transaction, user_id: str) -> "queries.LockUser":
+def lock(asked: Asked, tx: Transaction, user_id: str) -> "queries.LockUser":
     """Lock and return a user's row. Raises `ApiError` if the caller may not change this user."""
-    return check(tx, user_id, queries.lock_user(tx, user_id=user_id))
+    return check(asked, tx, user_id, queries.lock_user(tx, user_id=user_id))
 
 
-def check(tx: Transaction, user_id: str, user: _User | None) -> _User:
+def check(asked: Asked, tx: Transaction, user_id: str, user: _User | None) -> _User:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     user = found(user, "user_not_found")
-    actor = "service_role" if g.actor == "service_role" else "administrator"
+    actor = "service_role" if asked.actor == "service_role" else "administrator"
     if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:
-        raise refusal(user_id)
+        raise refusal(asked, user_id)
     if user.role == "admin":
         # The service role key may remove the last administrator, but not while the second-to-last one leaves.
         queries.lock_administrators(tx)
     return user
 
 
-def refusal(user_id: str) -> ApiError:
+def refusal(asked: Asked, user_id: str) -> ApiError:
     """Return the error for an act on another administrator, whose id goes into the audit log."""
-    audit.note(user_id=user_id)
+    asked.noted.note(user_id=user_id)
     return ApiError("target.insufficient_permissions")

@@ -131,5 +131,49 @@ def test_core_and_delivery_do_not_import_flask():
     assert [name for name in modules if packages[name] & web] == []
 
 
+# What a request is known by: under auth/flows, views alone use it.
+REQUEST = {"current_app", "current_asked", "current_g", "current_request", "g", "latchkey", "request"}
+
+
+def readers_of(module: str) -> set[str]:
+    """Return the functions of a module that read the current request, or the parts of its application."""
+    tree = ast.parse(MODULES[module].read_text())
+    return {
+        f"{module}.{function.name}"
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id in REQUEST - {function.name}
+    }
+
+
+def test_flows_know_no_request():
+    # The commands are moved to auth/ops once they pretend no request.
+    flows = {name for name in MODULES if layer_of(name) == "flows"} - {"auth.flows.commands"}
+    assert len(flows) > 30
+    web = [name for name in MODULES if layer_of(name) in ("web", "web/html")]
+    readers = {reader for name in web for reader in readers_of(name)}
+    assert {"auth.web.guard.caller", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
+    assert {
+        (name, found)
+        for name in flows
+        for found in imports_of(MODULES[name]) | names_of(MODULES[name])
+        if found in readers or found.partition(".")[0] == "flask" or found.rpartition(".")[2] in REQUEST
+    } == set()
+
+
+def names_of(path: Path) -> set[str]:
+    """Return the attributes of modules that a file uses: `auth.web.guard.caller`."""
+    tree, modules = ast.parse(path.read_text()), dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return {
+        f"{modules[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules
+    }
+
+
 def test_imports_have_no_cycle():
     assert [cycle for module in MODULES if (cycle := cycle_from(module))] == []

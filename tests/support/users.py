@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 
 from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import Issue
+from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from sql import queries
 from tests.support.server import Methods
@@ -125,8 +126,8 @@ class Person:
             browser=None,
         )
         user = json.loads(row.user_object)
-        with client.application.app_context():
-            issued = token_response.tokens(token_response.Session(row, Issue()))
+        asked = Asked(parts, {}, "anonymous")
+        issued = token_response.tokens(asked, token_response.Session(row, Issue()))
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 

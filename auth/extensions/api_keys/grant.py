@@ -8,6 +8,7 @@ from flask import Response, jsonify
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.flows.sign_in import api_key_tokens
 from auth.web import audited, schemas
+from auth.web.asked import current_asked
 from auth.web.input import read_body
 from auth.web.limits import limited
 
@@ -15,12 +16,13 @@ from auth.web.limits import limited
 @limited("exchange_api_key")
 @audited("sign_in_refused", sign_in="api_key")
 def sign_in_with_api_key() -> Response:
-    return jsonify(api_key_tokens.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
+    return jsonify(api_key_tokens.exchange(current_asked(), read_body(schemas.ApiKeyGrant())["api_key"]))
 
 
 def claims_now(token: str, client: Any) -> dict[str, Any] | None:
     """Return what an API key stands for, or the claims of its access token, or None."""
+    asked = current_asked()
     if client is None or client.introspects_sessions:
         with suppress(InvalidAccessToken):
-            return api_key_tokens.introspect(token) or api_key_tokens.introspect_token(token)
+            return api_key_tokens.introspect(asked, token) or api_key_tokens.introspect_token(asked, token)
     return None

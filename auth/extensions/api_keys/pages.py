@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 from auth.flows.account import api_keys
 from auth.flows.sign_in.reauthentication import add, require
 from auth.web import Level, fields, guard, schemas
+from auth.web.asked import current_asked
 from auth.web.html.page import ago, application, date_alone, page, text
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import check, read_form
@@ -27,7 +28,7 @@ def shown_keys() -> list[dict[str, Any]]:
     """Return the caller's API keys as the account page shows them."""
     return [
         {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
-        for key in api_keys.own()
+        for key in api_keys.own(current_asked())
     ]
 
 
@@ -51,12 +52,13 @@ def states(key: dict[str, Any]) -> list[Any]:
 @form_at(blueprint, "/account/api-keys", "add_api_key", level=Level.PROOF, refusal="change_refused")
 def new_api_key(problem: Problem | None = None) -> Response:
     """Add an API key, and show it once."""
+    asked = current_asked()
     if problem:
         return _page(problem)
     if request.method == "POST":
-        made = api_keys.add(guard.live_caller(), _read())
+        made = api_keys.add(asked, guard.live_caller(), _read())
         return page("api_keys/made.html", script=True, here=None, key=made["key"])
-    require(add("api_key"))
+    require(asked, add("api_key"))
     return _page()
 
 

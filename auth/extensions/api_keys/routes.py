@@ -3,6 +3,7 @@ from flask.typing import ResponseReturnValue
 
 from auth.flows.account import api_keys
 from auth.web import Level, asks_more, audited, fields, guard, schemas
+from auth.web.asked import current_asked
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
 
@@ -21,13 +22,13 @@ class _NewApiKey(schemas.Reauthentication):
 @audited("change_refused")
 def add_api_key() -> ResponseReturnValue:
     known = guard.live_caller()
-    return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201
+    return jsonify(api_keys.add(current_asked(), known, read_body(_NewApiKey()))), 201
 
 
 @blueprint.get("/user/api_keys")
 @guard.access_token(Level.AAL1)
 def list_api_keys() -> Response:
-    return jsonify(api_keys.own())
+    return jsonify(api_keys.own(current_asked()))
 
 
 @blueprint.delete("/user/api_keys/<api_key_id>")
@@ -36,5 +37,5 @@ def list_api_keys() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_api_key(api_key_id: str) -> Response:
-    api_keys.remove(known_id(api_key_id, "api_key_not_found"))
+    api_keys.remove(current_asked(), known_id(api_key_id, "api_key_not_found"))
     return Response(status=204)

@@ -12,6 +12,7 @@ from flask import Blueprint, Response, request
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages, users
 from auth.web import fields, forms, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
@@ -45,11 +46,13 @@ _ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups
 _Ban = AnyUserChange(only=("ban_duration",))
 
 _ON_ONE: dict[str, Callable[[str, dict[str, Any], Claim], object]] = {
-    "ban": lambda id, options, claim: users.update_user(id, check(_Ban, options), claim=claim),
-    "end-sessions": lambda id, _options, claim: users.end_sessions(id, claim=claim),
-    "delete": lambda id, _options, claim: users.delete_user(id, claim=claim),
+    "ban": lambda id, options, claim: users.update_user(
+        current_asked(), id, check(_Ban, options), claim=claim
+    ),
+    "end-sessions": lambda id, _options, claim: users.end_sessions(current_asked(), id, claim=claim),
+    "delete": lambda id, _options, claim: users.delete_user(current_asked(), id, claim=claim),
     "invite": lambda email, options, claim: messages.invite(
-        messages.invitation(email, options.get("groups", [])), claim=claim
+        current_asked(), messages.invitation(email, options.get("groups", [])), claim=claim
     ),
 }
 TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}

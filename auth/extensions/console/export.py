@@ -6,6 +6,7 @@ from flask import Blueprint, Response, request, stream_with_context
 
 from auth.extensions.console.users import Query, matching
 from auth.flows.admin import lists
+from auth.web.asked import current_asked
 from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.input import read_form, read_query
 
@@ -20,7 +21,9 @@ def _list() -> Subject:
 
 def _export(users: Subject, _form: dict[str, Any]) -> Response:
     headers = {"Content-Disposition": 'attachment; filename="users.csv"'}
-    return Response(stream_with_context(lists.export(users.row)), mimetype="text/csv", headers=headers)
+    return Response(
+        stream_with_context(lists.export(current_asked(), users.row)), mimetype="text/csv", headers=headers
+    )
 
 
 _ACTS = {

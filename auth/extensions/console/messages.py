@@ -9,6 +9,7 @@ from flask import Blueprint, Response
 from auth.flows.admin import messages
 from auth.flows.history import timeline
 from auth.web import fields
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -58,7 +59,7 @@ def _counts() -> dict[str, str]:
 
 
 def _find(message_id: str) -> Subject:
-    message = messages.find(message_id)
+    message = messages.find(current_asked(), message_id)
     name = _name(message)
     return Subject(name[:1].upper() + name[1:], "console/messages", message)
 
@@ -82,7 +83,7 @@ _ACTS = {
         title="Send again",
         effects=_effects,
         undo="A sent message can’t be recalled.",
-        do=lambda subject, _form: messages.resend(subject.row.id),
+        do=lambda subject, _form: messages.resend(current_asked(), subject.row.id),
         done="The message will be sent within seconds.",
     ),
 }

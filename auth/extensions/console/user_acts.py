@@ -14,6 +14,7 @@ from auth.flows.factors import factors
 from auth.flows.messages.message_requests import request_message
 from auth.flows.passkeys import passkeys
 from auth.web import fields, form_schemas, schemas
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin import acts
@@ -101,18 +102,18 @@ def _one_ended(session: Subject) -> Iterator[str]:
 
 
 def _change(user: Subject, body: dict[str, Any]) -> None:
-    users.update_user(user.row.id, body)
+    users.update_user(current_asked(), user.row.id, body)
 
 
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
     if not user.row.email:
         raise ApiError("undue.validation_failed")
-    request_message("recovery", {"email": user.row.email}, target_id=user.row.id)
+    request_message(current_asked(), "recovery", {"email": user.row.email}, target_id=user.row.id)
 
 
 def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
     wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
-    users.replace_metadata(user.row.id, wanted, form["version"])
+    users.replace_metadata(current_asked(), user.row.id, wanted, form["version"])
 
 
 def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def _addresses_changed(user: Subject) -> Iterator[str]:
 
 def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
     remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
-    remove(factor.row.user_id, factor.row.id)
+    remove(current_asked(), factor.row.user_id, factor.row.id)
 
 
 def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -156,11 +157,13 @@ def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create(_users: Subject, body: dict[str, Any]) -> Response:
-    return redirect_to_own(f"console/users/{json.loads(users.create_user(body))['id']}", "create")
+    return redirect_to_own(
+        f"console/users/{json.loads(users.create_user(current_asked(), body))['id']}", "create"
+    )
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = messages.invite(messages.invitation(**form))
+    user, _message_id = messages.invite(current_asked(), messages.invitation(**form))
     return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
 
 
@@ -178,7 +181,7 @@ USER_ACTS = {
         title="End all sessions",
         effects=_signed_out,
         undo=f"{_NEVER} They can sign in again.",
-        do=lambda user, _form: users.end_sessions(user.row.id),
+        do=lambda user, _form: users.end_sessions(current_asked(), user.row.id),
         done="All sessions ended.",
         is_destructive=True,
     ),
@@ -203,7 +206,7 @@ USER_ACTS = {
         title="Clear the lock",
         effects=lambda user: [f"Lets {user.name} try again now."],
         undo="Check first that it’s really them: someone else may have been guessing.",
-        do=lambda user, _form: users.clear_locks(user.row.id),
+        do=lambda user, _form: users.clear_locks(current_asked(), user.row.id),
         done="Lock cleared.",
     ),
     "metadata": Act(
@@ -233,7 +236,7 @@ USER_ACTS = {
         title="Delete",
         effects=_deleted,
         undo=_NEVER,
-        do=lambda user, _form: users.delete_user(user.row.id),
+        do=lambda user, _form: users.delete_user(current_asked(), user.row.id),
         done="User deleted.",
         needs_factor=True,
         is_destructive=True,
@@ -244,7 +247,7 @@ _SESSION_ACTS = {
         title="End this session",
         effects=_one_ended,
         undo=f"{_NEVER} They can sign in again.",
-        do=lambda session, _form: users.end_session(session.row.user_id, session.row.id),
+        do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),
         done="Session ended.",
         is_destructive=True,
     )

@@ -14,6 +14,7 @@ from auth.core.text.labels import label
 from auth.flows.admin import webhooks
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields, schemas
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -122,16 +123,16 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
-    made, secret = webhooks.create(body)
+    made, secret = webhooks.create(current_asked(), body)
     return _once(json.loads(made)["id"], secret)
 
 
 def _change(subject: Subject, body: dict[str, Any]) -> None:
-    webhooks.change(subject.row.id, body)
+    webhooks.change(current_asked(), subject.row.id, body)
 
 
 def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
-    _, secret = webhooks.change(subject.row.id, {"rotate_secret": True})
+    _, secret = webhooks.change(current_asked(), subject.row.id, {"rotate_secret": True})
     return _once(subject.row.id, secret)
 
 
@@ -142,7 +143,7 @@ def _once(id: str, secret: str | None) -> Response:
 
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    webhooks.delete(subject.row.id)
+    webhooks.delete(current_asked(), subject.row.id)
     return redirect_to_own("console/webhooks", "delete")
 
 
@@ -177,7 +178,7 @@ _WEBHOOK_ACTS = {
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
         undo="A sent event can’t be recalled.",
-        do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
+        do=lambda subject, form: webhooks.send_test(current_asked(), subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         form=Input.of(event=fields.Choice(*EVENTS, required=True)),
         template="act_webhook_test.html",
@@ -238,7 +239,7 @@ _DELIVERY_ACTS = {
         title="Send again",
         effects=_sent_again,
         undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",
-        do=lambda subject, _form: webhooks.redeliver(subject.row.webhook_id, subject.row.id),
+        do=lambda subject, _form: webhooks.redeliver(current_asked(), subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
     ),
 }

@@ -16,7 +16,7 @@ from auth.extensions.hooks import http_hooks as hooks
 from auth.extensions.hooks import turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
 from auth.flows.sessions.issuing import OWN_CLAIMS
-from auth.web import audit
+from auth.web import g
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from sql import Transaction, queries
@@ -38,7 +38,7 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
 
     Call it outside any transaction. Raises `ApiError` if the hook refuses or fails.
     """
-    audit.note(user_id=claims["sub"])
+    g.note(user_id=claims["sub"])
     event = event_of(found, claims, method)
     try:
         if found.function:

@@ -59,7 +59,8 @@ def test(name: str, subject: str, as_json: bool) -> None:
     Example: latchkey hooks test custom-access-token --user alice@example.com
     """
     setting = _NAMES[name]
-    with acting() as parts:
+    with acting() as asked:
+        parts = asked.parts
         hook = parts.settings.hook(setting)
         if hook is None:
             raise click.ClickException(

@@ -18,7 +18,7 @@ from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
 from auth.extensions.hooks import http_hooks as hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
-from auth.web import audit, g
+from auth.web import g
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, unavailable
 
@@ -81,5 +81,5 @@ def _hook_failed(error: HookFailed) -> ApiError:
 def _log_answer(event: str, hook: str, said: str) -> None:
     """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
     log.warning(event, hook=hook, said=said)
-    known = g.subject or audit.note(user_id=g.user_id)
+    known = g.subject or g.note(user_id=g.user_id)
     known["details"] |= {"hook": hook, "said": said}

@@ -10,7 +10,7 @@ from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid import audience, client_object, uris
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.web import Level, audit, browser_sessions, fields, schemas
+from auth.web import Level, browser_sessions, fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import known_id
@@ -84,7 +84,7 @@ def note_refusal(client_id: str, reason: str) -> None:
     """Let the history of a user who is signed in say why a client was turned away."""
     if known := browser_sessions.resume(Level.SESSION):
         client, problem = client_id[:_MOST_LOGGED], reason[:_MOST_LOGGED]
-        audit.note(user_id=known.user_id, client=client, problem=problem)
+        g.note(user_id=known.user_id, client=client, problem=problem)
 
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:

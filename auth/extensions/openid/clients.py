@@ -13,7 +13,7 @@ from auth.core.tokens import one_time
 from auth.extensions.openid import audience, uris
 from auth.extensions.openid.client_object import as_object
 from auth.web import audit, fields, targets
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import check
@@ -71,7 +71,7 @@ class NewClient(ClientChange):
     scope = fields.Text()
 
 
-def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
+def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one. Raises `ApiError`.
 
     One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
@@ -84,10 +84,10 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     id = str(uuid.uuid4())
     secret_hash = secret and one_time.hash_token(secret)
     client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
-    check_members(client)
-    latchkey.openid_keys.make_first()
+    check_members(asked, client)
+    asked.parts.openid_keys.make_first()
     # No administrator acts in a dynamic registration.
-    act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
+    act: AbstractContextManager[Transaction] = asked.db.transaction() if is_dynamic else targets.act(asked)
     with act as tx:
         audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
         made = _write(tx, client, secret)
@@ -96,35 +96,35 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
         return made
 
 
-def get(client_id: str) -> dict[str, Any]:
+def get(asked: Asked, client_id: str) -> dict[str, Any]:
     """Return a client's object. Raises `ApiError`."""
-    return as_object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
+    return as_object(_found(queries.select_client(asked.db, id=_known(client_id))))
 
 
-def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
+def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
     """Return the objects of one page of the clients, newest first, and the number of all clients.
 
     `query` has `page` and `per_page`, from 1.
     """
-    rows = queries.list_clients(latchkey.db, **bounds(query))
-    return [as_object(row) for row in rows], queries.count_clients(latchkey.db).total
+    rows = queries.list_clients(asked.db, **bounds(query))
+    return [as_object(row) for row in rows], queries.count_clients(asked.db).total
 
 
-def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
     values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
-    while (changed := _change(client_id, values)) is None:
-        _end_lost_access(client_id)
+    while (changed := _change(asked, client_id, values)) is None:
+        _end_lost_access(asked, client_id)
     if {*_ADMITTING} & values.keys():
-        _end_lost_access(client_id)
+        _end_lost_access(asked, client_id)
     return changed
 
 
-def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
+def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
     """Change a client, or return None if sessions that an earlier change has to end would come back."""
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         before = _lock(tx, client_id)
         client = before._asdict() | values
         client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
@@ -134,7 +134,7 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
-        check_members(client)
+        check_members(asked, client)
         kept_uris = [] if client["is_blocked"] else client["redirect_uris"]
         if kept_uris != before.redirect_uris:
             queries.delete_requests_to_other_uris(tx, client_id=before.id, redirect_uris=kept_uris)
@@ -143,28 +143,28 @@ def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
         return _write(tx, client)
 
 
-def _end_lost_access(client_id: str) -> None:
+def _end_lost_access(asked: Asked, client_id: str) -> None:
     """End the sessions of users whom a client no longer admits, and which it already refuses."""
     place: dict[str, Any] = {"after": "-infinity", "after_id": client_id}
-    while row := queries.end_lost_access(latchkey.db, client_id=client_id, size=_BATCH, **place):
+    while row := queries.end_lost_access(asked.db, client_id=client_id, size=_BATCH, **place):
         place = row._asdict()
 
 
-def delete(client_id: str) -> None:
+def delete(asked: Asked, client_id: str) -> None:
     """Delete a client with its grants, requests and sessions. Raises `ApiError`."""
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         id = _known(client_id)
         queries.lock_users_of_client(tx, client_id=id)
         deleted = _found(queries.delete_client(tx, id=id))
         audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
-def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
+def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> dict[str, Any]:
     """Replace a client's secret, and return its object with the new one. Raises `ApiError`.
 
     With `overlap` the old one is accepted for a day more, otherwise no longer.
     """
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         before = _lock(tx, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
@@ -176,9 +176,9 @@ def replace_secret(client_id: str, *, overlap: bool = False) -> dict[str, Any]:
         return as_object(queries.select_client(tx, id=before.id), secret)
 
 
-def end_previous_secret(client_id: str) -> None:
+def end_previous_secret(asked: Asked, client_id: str) -> None:
     """End the secret from before the last replacement, if it is still accepted. Raises `ApiError`."""
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         client = _lock(tx, client_id)
         if queries.end_previous_client_secret(tx, id=client.id):
             details = {"client_id": client.id, "client": client.name}
@@ -242,9 +242,9 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
     return method
 
 
-def check_members(client: Mapping[str, Any]) -> None:
+def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
     """Check that the members of a client fit together. Raises `ApiError`."""
-    _check_uris(client)
+    _check_uris(asked, client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]
     is_native = any(map(uris.is_native, client["redirect_uris"]))
@@ -262,7 +262,7 @@ def check_members(client: Mapping[str, Any]) -> None:
             client["skip_consent"] and (client["is_dynamic"] or is_native)
         ),
         "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
-            client["id_token_signed_response_alg"] not in latchkey.client_tokens.id_token_algorithms()
+            client["id_token_signed_response_alg"] not in asked.parts.client_tokens.id_token_algorithms()
         ),
     }
     if client["is_dynamic"] and DEVICE_CODE in client["grant_types"]:
@@ -273,7 +273,7 @@ def check_members(client: Mapping[str, Any]) -> None:
             raise _refusal(problem, problem.partition(":")[0])
 
 
-def _check_uris(client: Mapping[str, Any]) -> None:
+def _check_uris(asked: Asked, client: Mapping[str, Any]) -> None:
     grants = {*client["grant_types"]}
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client["redirect_uris"]:

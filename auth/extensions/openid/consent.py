@@ -15,6 +15,7 @@ from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.web import Level, cookies, g, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
@@ -116,7 +117,7 @@ def approve(tx: Transaction, user: Any, asked: Asked) -> str:
     code.
     """
     if not asked.request.is_granted:
-        grants.add(tx, user, asked.client, asked.request)
+        grants.add(current_asked(), tx, user, asked.client, asked.request)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         tx,
@@ -133,7 +134,7 @@ def approve_in_browser(
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return where the browser goes with the code, or what the approval lacks."""
     with latchkey.db.transaction() as tx:
-        user = lock_caller(tx, caller=guard.caller(Level.AAL2))
+        user = lock_caller(current_asked(), tx, caller=guard.caller(Level.AAL2))
         asked = find(tx, authorization_id, browser=browser)
         missing = obstacle(asked)
         if not may_approve(missing, has_agreed=has_agreed):

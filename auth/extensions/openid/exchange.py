@@ -88,7 +88,7 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
-        limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+        g.add_window(limits.Window(amount, amount - row.refreshes, row.seconds_left))
     return _session_tokens(row, row.scopes if narrowed is None else narrowed)
 
 
@@ -193,8 +193,8 @@ def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> N
         log.warning("refresh_token_reused", user_id=row.user_id, **ended, **g.client)
         raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
     if row.state == "over_request_rate_limit":
-        audit.note(user_id=row.user_id, client_id=credentials.client_id)
-        limits.add_headers(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        g.note(user_id=row.user_id, client_id=credentials.client_id)
+        g.add_window(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
         raise limits.refusal(row.state, row.seconds_left)
     if row.state == "invalid_scope":
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")

@@ -19,6 +19,7 @@ from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in import oauth
 from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination
@@ -88,13 +89,14 @@ def show_account() -> Response:
 @signed_in(Level.AAL2)
 @limited("download_data", key=guard.caller_on_network)
 def download_data() -> Response:
+    asked = current_asked()
     activity = queries.list_activity(latchkey.db, user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
         "user": own_user(),
         "sessions": _sessions()[0],
         "passkeys": own_passkeys(),
-        "applications": grants.own(),
-        "api_keys": api_keys.own(),
+        "applications": grants.own(asked),
+        "api_keys": api_keys.own(asked),
         **dict(chain.from_iterable(each.data().items() for each in latchkey.extensions)),
         "activity": json.loads(activity),
     }
@@ -109,7 +111,7 @@ def delete_account(problem: Problem | None = None) -> Response:
         require_proof()
     if request.method == "POST" and not problem:
         read_form(form_schemas.DeletionForm())
-        delete_caller({})
+        delete_caller(current_asked(), {})
         response = redirect_to_own("account/deleted", "deleted")
         browser_sessions.forget(response)
         return response
@@ -157,12 +159,13 @@ def continue_to_connect() -> Response:
 
 def _connect() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
-    identities.require_manual_linking()
-    chosen = oauth.provider_named(request.values.get("provider", ""))
+    asked = current_asked()
+    identities.require_manual_linking(asked)
+    chosen = oauth.provider_named(asked, request.values.get("provider", ""))
     state = identities.begin(
-        chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
+        asked, chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
     )
-    return redirect_to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
+    return redirect_to_own(own_url(latchkey.settings, "link-identity", {"flow": state}).rpartition("/")[2])
 
 
 @blueprint.get("/account/changes")
@@ -207,7 +210,7 @@ def _second_steps() -> dict[str, Any]:
     settings, steps = latchkey.settings, own_steps()
     return {
         "steps": [_step(each) for each in steps],
-        "recovery_codes": recovery_codes.status().remaining,
+        "recovery_codes": recovery_codes.status(current_asked()).remaining,
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),

@@ -14,6 +14,7 @@ from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
 from auth.web import Level, browser_sessions, cookies, form_schemas, guard
+from auth.web.asked import current_asked
 from auth.web.errors import ApiError
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
@@ -27,7 +28,7 @@ blueprint = Blueprint("confirm", __name__)
 
 def require_proof() -> None:
     """Raises an `ApiError` that leads to the page below if the session has no proof."""
-    if not has_proof(guard.live_caller()):
+    if not has_proof(current_asked(), guard.live_caller()):
         raise ApiError("reauthentication_needed")
 
 
@@ -39,7 +40,9 @@ def confirm(problem: Problem | None = None) -> Response:
     known = guard.live_caller()
     if request.method == "POST":
         record_reauthentication(
-            known, read_form(form_schemas.ProofForm()) | {"browser_hash": cookies.browser_hash()}
+            current_asked(),
+            known,
+            read_form(form_schemas.ProofForm()) | {"browser_hash": cookies.browser_hash()},
         )
         return redirect_to_own(own_page(request.form.get("next")) or "account")
     is_by_factor = known.has_factor and known.aal == "aal2"
@@ -49,9 +52,10 @@ def confirm(problem: Problem | None = None) -> Response:
 @blueprint.post("/account/confirm/passkey")
 @form("give_proof", level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof(problem: Problem | None = None) -> Response:
+    asked = current_asked()
     if problem:
         return _page(problem)
-    assertions.prove(sent_credential(), owner=assertions.own_session())
+    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
     response = redirect_to_own(own_page(request.form.get("next")) or "account")
     browser_sessions.renew(response)
     return response
@@ -62,7 +66,7 @@ def submit_passkey_proof(problem: Problem | None = None) -> Response:
 def request_proof_code(problem: Problem | None = None) -> Response:
     if problem:
         return _page(problem)
-    send_reauthentication_code(guard.live_caller(), cookies.bound())
+    send_reauthentication_code(current_asked(), guard.live_caller(), cookies.bound())
     return redirect_to_own(_here(is_sent=True))
 
 
@@ -78,7 +82,7 @@ def _here(*, is_sent: bool) -> str:
 def _page(problem: Problem | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
-    wait = outgoing.seconds_to_wait(asked) if is_sent and asked else 0
+    wait = outgoing.seconds_to_wait(current_asked(), asked) if is_sent and asked else 0
     return page(
         "confirm.html",
         script=True,

@@ -15,6 +15,7 @@ from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
 from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
@@ -41,7 +42,7 @@ def second_step(problem: Problem | None = None) -> Response:
     if problem:
         return _second_step_page(problem)
     if request.method == "POST":
-        factors.verify_code(read_form(form_schemas.CodeForm())["code"])
+        factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
         return _raised()
     # Never continue from a GET request, which another site may have started.
     return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))
@@ -52,16 +53,17 @@ def second_step(problem: Problem | None = None) -> Response:
 def submit_recovery_second_step(problem: Problem | None = None) -> Response:
     if problem:
         return _second_step_page(problem)
-    recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"])
+    recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
     return _raised()
 
 
 @blueprint.post("/second-step/passkey")
 @form("give_proof", level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step(problem: Problem | None = None) -> Response:
+    asked = current_asked()
     if problem:
         return _second_step_page(problem)
-    assertions.prove(sent_credential(), owner=assertions.own_session())
+    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
     return _raised()
 
 
@@ -84,13 +86,14 @@ def skip_second_step() -> Response:
 def _is_asked() -> bool:
     """Whether the session lacks the step, or it is too long ago for a change or for an application."""
     known = guard.live_caller()
-    if known.aal != "aal2" or (known.has_factor and not has_proof(known)):
+    if known.aal != "aal2" or (known.has_factor and not has_proof(current_asked(), known)):
         return True
     waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
 
 
 def _second_step_page(problem: Problem | None = None) -> Response:
+    asked = current_asked()
     if problem and not _is_asked():
         # A form that was sent twice. It gets no new cookie: that is for who gave the right code.
         return redirect_to_own(destination().path("sign-in"))
@@ -102,8 +105,8 @@ def _second_step_page(problem: Problem | None = None) -> Response:
     # A thief may have added all of them: a recovery by email removes them.
     may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
     offers = {
-        "may_remove": not is_again and removal.may_remove_recent(guard.caller_id()),
-        "may_recover": not is_again and removal.has_recent_factor(guard.caller_id()),
+        "may_remove": not is_again and removal.may_remove_recent(asked, guard.caller_id()),
+        "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }
     shown = own_factors(ways, has_challenges=may_challenge()) | offers
@@ -135,11 +138,12 @@ def _is_required() -> bool:
 @form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
 def two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
+    asked = current_asked()
     if not problem:
-        require(add("factor"))
+        require(asked, add("factor"))
     if request.method == "POST" and not problem:
         name = read_form(form_schemas.AppNameForm())["name"]
-        enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
+        enrolled = factors.enrol(asked, guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
         path = destination().path("account/two-step/verify")
         return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
@@ -159,10 +163,11 @@ def finish_two_step(problem: Problem | None = None) -> Response:
         return _first_code_page(request.values.get("factor_id", ""), problem)
     sent = read_form(form_schemas.FirstCodeForm())
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
-    challenge_id = factors.challenge(factor_id)["id"]
-    factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
+    asked = current_asked()
+    challenge_id = factors.challenge(asked, factor_id)["id"]
+    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], for_client=False)
     browser_sessions.resume()
-    has_codes = recovery_codes.status().remaining
+    has_codes = recovery_codes.status(current_asked()).remaining
     response = (
         redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
     )
@@ -173,7 +178,7 @@ def finish_two_step(problem: Problem | None = None) -> Response:
 def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
     """Ask for the first code of an app under its secret, or for another app if this one has expired."""
     try:
-        app = factors.begun_app(known_id(factor_id, "mfa_factor_not_found"))
+        app = factors.begun_app(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
@@ -189,14 +194,14 @@ def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
 @form_at(blueprint, "/account/recovery-codes", "create_recovery_codes", level=Level.SECOND_FACTOR)
 def replace_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
-    require(add("recovery_codes"))
+    require(current_asked(), add("recovery_codes"))
     if request.method == "POST":
         return _new_codes()
     return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
 
 
 def _new_codes(*, with_factor: bool = False) -> Response:
-    made = recovery_codes.create({}, with_factor=with_factor)
+    made = recovery_codes.create(current_asked(), {}, with_factor=with_factor)
     codes = [grouped(code) for code in made.codes]
     known, day = guard.live_caller(), date.fromisoformat(made.created_at[:10])
     account = known.email or known.phone or guard.caller_id()
@@ -218,6 +223,6 @@ def rename(problem: Problem | None = None) -> Response:
     step = found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
     if request.method == "POST" and not problem:
         rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
-        rename_step(step["id"], read_form(form_schemas.NameForm())["name"])
+        rename_step(current_asked(), step["id"], read_form(form_schemas.NameForm())["name"])
         return redirect_to_own("account#security", "renamed")
     return page("account_rename.html", script=True, here=None, problem=problem, step=step)

@@ -10,6 +10,7 @@ from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
 from auth.flows.sign_in.reauthentication import add, require
 from auth.web import Level, browser_sessions, guard
+from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.html.challenges import may_challenge, sent_credential
@@ -25,14 +26,17 @@ blueprint = Blueprint("passkeys", __name__)
 @form_at(blueprint, "/sign-in/passkey", "begin_passkey_sign_in")
 def passkey_page(problem: Problem | None = None) -> Response:
     """Ask for a passkey where the sign-in page could not get a challenge, or has no script."""
+    asked = current_asked()
     if problem:
         return sign_in_page(problem)
-    require_enabled()
+    require_enabled(asked)
     if request.method == "POST":
         return redirect_to_own(destination().path("sign-in/passkey"))
     if not may_challenge():
         return Response()
-    return form_page("passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in())
+    return form_page(
+        "passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in(asked)
+    )
 
 
 @blueprint.post("/sign-in/passkey/verify")
@@ -40,9 +44,12 @@ def passkey_page(problem: Problem | None = None) -> Response:
 def submit_passkey(problem: Problem | None = None) -> Response:
     if problem:
         return sign_in_page(problem)
-    require_enabled()
+    asked = current_asked()
+    require_enabled(asked)
     return redirect_with_cookie(
-        assertions.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey"
+        assertions.sign_in(asked, sent_credential(), for_client=False).row,
+        destination(),
+        way="passkey",
     )
 
 
@@ -57,11 +64,12 @@ def ending() -> dict[str, bool]:
 @signed_in(Level.ENROL)
 def show_new_passkey() -> Response:
     """Have the browser create a passkey."""
-    require_enabled()
+    asked = current_asked()
+    require_enabled(asked)
     if not may_challenge():
         return Response()
-    require(add("passkey"))
-    challenge = begin_registration(guard.live_caller(), {})
+    require(asked, add("passkey"))
+    challenge = begin_registration(asked, guard.live_caller(), {})
     shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
     return page("account_passkey.html", script=True, here=None, **shown)
 
@@ -69,9 +77,10 @@ def show_new_passkey() -> Response:
 @blueprint.post("/account/passkeys")
 @form("add_passkey", level=Level.ENROL, refusal="change_refused")
 def submit_new_passkey() -> Response:
-    require_enabled()
+    asked = current_asked()
+    require_enabled(asked)
     credential = sent_credential()
-    finish_registration(guard.live_caller(), credential)
+    finish_registration(asked, guard.live_caller(), credential)
     # Which has raised the session.
     browser_sessions.resume()
     to = destination()

@@ -5,6 +5,7 @@ from auth.extensions.pages.confirm import require_proof
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
 from auth.web import Level, browser_sessions, form_schemas, forms, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import redirect_to_own, text
@@ -46,7 +47,7 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
     """Ask for a new password, or, as /join, for the first one of an invited user."""
     is_first, to = kind == "join", destination()
     if request.method == "POST" and not problem:
-        change_user(read_form(form_schemas.PasswordForm()))
+        change_user(current_asked(), read_form(form_schemas.PasswordForm()))
         return redirect_onward(to, done="first_password" if is_first else "password")
     if not problem:
         if not guard.live_caller().is_fresh_recovery:

@@ -14,6 +14,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
 from auth.web import Level, cookies, form_schemas, forms, guard
+from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -36,7 +37,7 @@ def own_user() -> dict[str, Any]:
 def name(problem: Problem | None = None) -> Response:
     if request.method == "POST" and not problem:
         new = read_form(form_schemas.NameForm())["name"]
-        change_user({"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
+        change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
         return redirect_to_own("account", "name")
     shown = names.of_user(own_user()["user_metadata"]) or ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
@@ -53,20 +54,21 @@ def name(problem: Problem | None = None) -> Response:
 )
 def address(kind: str, problem: Problem | None = None) -> Response:
     """Ask for a new address, and send a code to it."""
+    asked = current_asked()
     if request.method == "POST" and not problem:
         kept = typed()
         new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
         back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
         known = getattr(guard.live_caller(), kind)
-        changed = change_user({kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        changed = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
         if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
             return redirect_to_own("account", f"{kind}_stays")
-        query = {"typed": waiting.keep_address(new, **browser, has_asked=True)}
+        query = {"typed": waiting.keep_address(asked, new, **browser, has_asked=True)}
         return redirect_to_own(with_query(f"account/{kind}/code", query))
     if problem and "typed" in request.form:
         return _code_page(kind, problem)
     if not problem:
-        require(add(kind))
+        require(asked, add(kind))
     known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
 
@@ -83,13 +85,14 @@ def show_address_code(kind: str) -> Response:
 @signed_in(Level.AAL2)
 @form("verify", refusal="verification_refused")
 def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
+    asked = current_asked()
     kept = typed()
     if problem or kept is None or _has(kept.address):
         return _code_page(kind, problem)
-    code = by_code(kept.address, read_form(form_schemas.CodeForm())["code"], cookies.browser_hash())
+    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], cookies.browser_hash())
     try:
         # As if by a link, which opens no session: this one stays.
-        spend(f"{kind}_change", code, redirects=True)
+        spend(asked, f"{kind}_change", code, redirects=True)
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
         if error.error_code != "otp_expired" or not _has(kept.address):
@@ -113,7 +116,7 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
         )
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
-    again = next_code(outgoing.seconds_to_wait(kept.address))
+    again = next_code(outgoing.seconds_to_wait(current_asked(), kept.address))
     address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
     return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)

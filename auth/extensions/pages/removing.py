@@ -18,6 +18,7 @@ from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import Act, remove, require
 from auth.web import Level, form_schemas, guard
+from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.destinations import destination
@@ -45,14 +46,14 @@ class _Removal(NamedTuple):
     done: str
 
 
-def _step(id: str) -> _Removal:
+def _step(asked: Asked, id: str) -> _Removal:
     steps = own_steps()
     step = found(next((each for each in steps if each["id"] == id), None), "not_found")
     is_last, type = len(steps) == 1, step["type"]
     if type == "passkey":
-        act, run = remove("passkey", id), partial(passkeys.remove, guard.live_caller(), id, {})
+        act, run = remove("passkey", id), partial(passkeys.remove, asked, guard.live_caller(), id, {})
     else:
-        act, run = remove("factor", id), partial(factors.remove, id, {})
+        act, run = remove("factor", id), partial(factors.remove, asked, id, {})
     follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
     follows += ["last_factor"] if is_last else []
     said = sentences(*(text("removal", key) for key in follows))
@@ -60,41 +61,41 @@ def _step(id: str) -> _Removal:
     return _Removal(name, said, act, run, "account#security", _REMOVED[type])
 
 
-def _identity(id: str) -> _Removal:
-    identities.require_manual_linking()
+def _identity(asked: Asked, id: str) -> _Removal:
+    identities.require_manual_linking(asked)
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
-    run = partial(identities.unlink, id)
+    run = partial(identities.unlink, asked, id)
     follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
     return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
 
 
-def _application(id: str) -> _Removal:
+def _application(asked: Asked, id: str) -> _Removal:
     # AUTH_OAUTH_SERVER=false hides the grants that are still in the database.
-    clients = (each["client"] for each in grants.own() if each["client"]["id"] == id)
+    clients = (each["client"] for each in grants.own(asked) if each["client"]["id"] == id)
     name = application(found(next(clients, None), "not_found")["name"])
     grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
     act = remove("grant", found(grant, "not_found").id)
     follows = text("removal", "application", application=name)
-    return _Removal(name, follows, act, partial(grants.withdraw, id), "account", "application_removed")
+    return _Removal(name, follows, act, partial(grants.withdraw, asked, id), "account", "application_removed")
 
 
-def _api_key(id: str) -> _Removal:
-    key = next((each for each in own_api_keys() if each["id"] == id), None)
+def _api_key(asked: Asked, id: str) -> _Removal:
+    key = next((each for each in own_api_keys(asked) if each["id"] == id), None)
     name = application(found(key, "not_found")["name"])
-    follows, run = text("removal", "api_key"), partial(remove_api_key, id)
+    follows, run = text("removal", "api_key"), partial(remove_api_key, asked, id)
     return _Removal(name, follows, remove("api_key", id), run, "account#api_keys", "api_key_removed")
 
 
-def _address(kind: str) -> _Removal:
+def _address(asked: Asked, kind: str) -> _Removal:
     user = own_user()
     own = found(next((each for each in user["identities"] if each["provider"] == kind), None), "not_found")
     id, shown = own["id"], address(user[kind])
-    follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, id)
+    follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, asked, id)
     return _Removal(shown, follows, remove("identity", id), run, "account", f"{kind}_removed")
 
 
-def _change(id: str) -> _Removal:
+def _change(asked: Asked, id: str) -> _Removal:
     recent = {change["id"]: change for change in removal.list_recent(latchkey.db, guard.caller_id())}
     change = found(recent.get(id), "not_found")
     shown = shown_change(change)
@@ -104,7 +105,7 @@ def _change(id: str) -> _Removal:
     name = Markup(" ").join(filter(None, parts))
     done = f"{kind}_removed" if kind else "removed"
     follows = text("removal", kind or "change", application=name)
-    back, run = destination().path("account/changes"), partial(change_user, {"remove": [id]})
+    back, run = destination().path("account/changes"), partial(change_user, asked, {"remove": [id]})
     return _Removal(name, follows, remove(None, id), run, back, done)
 
 
@@ -122,8 +123,9 @@ def _wanted() -> _Removal:
     """Return the removal that the request names. Raises `ApiError`, also if a proof must come first."""
     sent = check(form_schemas.RemovalForm(), request.values.to_dict())
     kind, id = sent["kind"], sent.get("id", "")
-    wanted = _address(kind) if kind in removal.ADDRESSES else _FINDERS[kind](known_id(id, "not_found"))
-    require(wanted.act)
+    asked, is_address = current_asked(), kind in removal.ADDRESSES
+    wanted = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
+    require(asked, wanted.act)
     return wanted
 
 

@@ -16,6 +16,7 @@ from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.flows.sign_up.sign_up import sign_up as register
 from auth.web import Level, browser_sessions, cookies, form_schemas, forms, guard
+from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
@@ -58,7 +59,9 @@ def sign_in(problem: Problem | None = None) -> Response:
     if request.method == "POST":
         if customers := _customers_provider():
             return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
-        session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
+        session = sign_in_with_password(
+            current_asked(), read_form(form_schemas.SignInForm()), for_client=False
+        )
         return redirect_with_cookie(session.row, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and (not to or (request.method == "GET" and is_expected(to))):
@@ -99,11 +102,12 @@ def sign_up(problem: Problem | None = None) -> Response:
         sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
         address = _address_of(sent)
         body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
+        asked = current_asked()
         if latchkey.settings.autoconfirm:
-            session = cast(Session, register(body))
+            session = cast(Session, register(asked, body))
             return redirect_with_cookie(session.row, to, way="password")
-        wait = outgoing.seconds_to_wait(address)
-        register(body)
+        wait = outgoing.seconds_to_wait(asked, address)
+        register(asked, body)
         return redirect_when_sent("sign-up", address, browser, wait)
     if browser_sessions.resume() or identifier() is None:
         return redirect_to_own(destination().path("sign-in"))
@@ -139,7 +143,7 @@ def carry_address() -> Response:
     path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm())["email"]
     if not email:
         return redirect_to_own(path)
-    kept = waiting.keep_address(email, **cookies.bound(), has_asked=False)
+    kept = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query(path, {"typed": kept}))
 
 
@@ -193,7 +197,7 @@ def _customers_provider() -> Provider | None:
         return None
     email = read_form(form_schemas.AddressForm()).get("email")
     names = (each.provider_of(email) for each in latchkey.extensions if email)
-    return next((find_provider(name) for name in names if name), None)
+    return next((find_provider(current_asked(), name) for name in names if name), None)
 
 
 def _address_of(sent: Mapping[str, Any]) -> str:

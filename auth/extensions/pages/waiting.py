@@ -15,6 +15,7 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
 from auth.web import browser_sessions, cookies, form_schemas, forms
+from auth.web.asked import current_asked
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
@@ -31,7 +32,7 @@ LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recove
 
 def typed() -> "queries.SelectTypedAddress | None":
     """Return the address that the page or the submitted form is about, if this browser has typed it."""
-    return waiting.typed_address(request.values.get("typed", ""))
+    return waiting.typed_address(current_asked(), request.values.get("typed", ""))
 
 
 def code_page(path: str, problem: Problem | None = None) -> Response:
@@ -39,6 +40,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
 
     The page waits for the emailed link if this browser has requested one.
     """
+    asked = current_asked()
     kept, (to, page_after) = typed(), _onward(path)
     if kept is None:
         # It has expired, or another browser has opened the URL.
@@ -47,12 +49,12 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         return redirect_to_own(
             with_query(start, forms.signed_query(error_code="insufficient_permissions")) if is_lost else start
         )
-    used = None if problem else waiting.used_link(kept.address, LINKS[path])
+    used = None if problem else waiting.used_link(asked, kept.address, LINKS[path])
     known = browser_sessions.resume() if used else None
     if used and known and known.user_id == used.user_id:
         return redirect_to_own(to.path(page_after))
     channel = "" if is_email(kept.address) else "_phone"
-    again = next_code(outgoing.seconds_to_wait(kept.address))
+    again = next_code(outgoing.seconds_to_wait(asked, kept.address))
     return form_page(
         "code.html",
         with_query(f"{path}/code", {"typed": kept.id}),
@@ -85,7 +87,7 @@ def redirect_to_code(
     path: str, address: str, browser: dict[str, Any], *, has_asked: bool, problem: Problem | None = None
 ) -> Response:
     """Redirect to the page that asks for the code of an address, which tells of the problem, if any."""
-    query = {"typed": waiting.keep_address(address, **browser, has_asked=has_asked)}
+    query = {"typed": waiting.keep_address(current_asked(), address, **browser, has_asked=has_asked)}
     if problem:
         query |= forms.signed_query(error_code=problem.error_code)
     return redirect_to_own(with_query(destination().path(f"{path}/code"), query))
@@ -93,12 +95,13 @@ def redirect_to_code(
 
 def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
     """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
+    asked = current_asked()
     kept = typed()
     sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
     (address,), browser = sent.values(), cookies.bound()
-    wait = outgoing.seconds_to_wait(address)
+    wait = outgoing.seconds_to_wait(asked, address)
     request_message(
-        by_mail if "email" in sent else by_sms, {**sent, **members, "redirect_to": back, **browser}
+        asked, by_mail if "email" in sent else by_sms, {**sent, **members, "redirect_to": back, **browser}
     )
     return redirect_when_sent(path, address, browser, wait)
 
@@ -115,14 +118,15 @@ def redirect_when_sent(path: str, address: str, browser: dict[str, Any], wait: f
 @form("verify", refusal="verification_refused", sign_in="link")
 def submit_code(path: str, problem: Problem | None = None) -> Response:
     """Sign the browser in with the code of a form."""
+    asked = current_asked()
     kept = typed()
     # The code of a used link would count as a wrong one.
-    if problem or kept is None or waiting.used_link(kept.address, LINKS[path]):
+    if problem or kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    proof = by_code(kept.address, sent["code"], cookies.browser_hash())
-    outcome = spend(link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
+    proof = by_code(asked, kept.address, sent["code"], cookies.browser_hash())
+    outcome = spend(asked, link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members
     to, page_after = _onward("forgot-password" if is_removed else path)
@@ -134,7 +138,9 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
 def show_waiting() -> Response:
     """Tell the browser that requested a link whether it was used."""
     kept, path = typed(), read_form(form_schemas.PageForm())["page"]
-    return jsonify(is_used=kept is not None and waiting.used_link(kept.address, LINKS[path]) is not None)
+    return jsonify(
+        is_used=kept is not None and waiting.used_link(current_asked(), kept.address, LINKS[path]) is not None
+    )
 
 
 def _onward(path: str) -> tuple[Destination, str]:

@@ -10,6 +10,7 @@ from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.external_identities import sign_in_with_id_token
 from auth.web import Level, answered_by, audited, guard, schemas, takes_tokens
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.input import read_body
 from auth.web.limits import limited
 
@@ -18,15 +19,17 @@ from auth.web.limits import limited
 @limited("sign_in_with_id_token")
 @audited("sign_in_refused", sign_in="id_token")
 def sign_in() -> ResponseReturnValue:
+    asked = current_asked()
     body = read_body(schemas.IdTokenGrant())
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return JsonResponse(token_response(sign_in_with_id_token(body)))
+    return JsonResponse(token_response(asked, sign_in_with_id_token(asked, body)))
 
 
 @takes_tokens
 @guard.access_token(Level.PROOF)
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
-    identities.require_manual_linking()
-    return JsonResponse(token_response(identities.link_by_id_token(body)))
+    asked = current_asked()
+    identities.require_manual_linking(asked)
+    return JsonResponse(token_response(asked, identities.link_by_id_token(asked, body)))

@@ -9,6 +9,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.web import Level, asks_more, audited, cookies, form_schemas, guard, refuses_by_page, schemas
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -39,13 +40,14 @@ def authorize_identity() -> Response:
     if request.method == "HEAD":
         guard.live_caller()
         return Response()
-    identities.require_manual_linking()
+    asked = current_asked()
+    identities.require_manual_linking(asked)
     query = read_query(schemas.LinkingQuery())
-    provider = oauth.provider_named(query["provider"])
-    given = give_proof(guard.live_caller(), query, add("identity")) if "nonce" in query else None
-    wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
-    state = identities.begin(provider, **wish, given=given)
-    return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
+    provider = oauth.provider_named(asked, query["provider"])
+    given = give_proof(asked, guard.live_caller(), query, add("identity")) if "nonce" in query else None
+    wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(asked, query)}
+    state = identities.begin(asked, provider, **wish, given=given)
+    return jsonify(url=outgoing.own_url(latchkey.settings, "link-identity", {"flow": state}))
 
 
 @blueprint.get("/link-identity")
@@ -79,7 +81,7 @@ def begin_linking() -> Response:
     known = _linking_flow(flow_token)
     if not known:
         return _dead_link()
-    provider = oauth.find_provider(known.provider)
+    provider = oauth.find_provider(current_asked(), known.provider)
     if provider is None:
         return providers.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
@@ -111,10 +113,11 @@ def _dead_link() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_identity(identity_id: str) -> Response:
+    asked = current_asked()
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
-    given = give_proof(guard.live_caller(), body, remove("identity", identity_id)) if body else None
-    moment = identities.unlink(identity_id, given=given)
+    given = give_proof(asked, guard.live_caller(), body, remove("identity", identity_id)) if body else None
+    moment = identities.unlink(asked, identity_id, given=given)
     return jsonify(message="Identity unlinked", timestamp=moment)

@@ -8,8 +8,9 @@ from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.external_identities import sign_in
-from auth.web import audit, audited, cookies, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audited, cookies, g, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import providers
@@ -28,15 +29,16 @@ _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge", "prompt")
 @refuses_by_page
 def authorize() -> Response:
     """Begin a flow, and redirect the browser to the provider (RFC 6749, section 4.1.1)."""
+    asked = current_asked()
     if request.method == "HEAD":
         return Response()
     query = read_query(schemas.AuthorizeQuery())
-    provider = oauth.provider_named(query["provider"])
+    provider = oauth.provider_named(asked, query["provider"])
     if query.get("skip_http_redirect") == "true":
         # A script cannot receive our cookie: the browser has to open this URL.
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
-        return jsonify(url=outgoing.own_url("authorize", forwarded))
-    redirect_to = checked_redirect(query)
+        return jsonify(url=outgoing.own_url(latchkey.settings, "authorize", forwarded))
+    redirect_to = checked_redirect(asked, query)
     comes_from_us = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
         # It would sign the browser out of its present account. The page asks the user.
@@ -68,13 +70,14 @@ def callback(name: str | None = None) -> Response:
     flow = _spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
         return providers.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+    asked = current_asked()
     target = latchkey.redirects.checked(flow.redirect_to)
     try:
-        identity = oauth.identify(flow, name, query)
+        identity = oauth.identify(asked, flow, name, query)
         if flow.user_id:
             return _link(flow, identity, target)
         for_client = not latchkey.redirects.is_own_page(target)
-        outcome = sign_in(identity, for_client=for_client, code_challenge=flow.code_challenge)
+        outcome = sign_in(asked, identity, for_client=for_client, code_challenge=flow.code_challenge)
         return redirect_signed_in(target, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
@@ -83,8 +86,8 @@ def callback(name: str | None = None) -> Response:
 
 
 def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
-    audit.note(user_id=flow.user_id, provider=flow.provider)
-    identities.link(flow, identity)
+    g.note(user_id=flow.user_id, provider=flow.provider)
+    identities.link(current_asked(), flow, identity)
     return redirect_done(target, "identity_linked", "Identity linked")
 
 

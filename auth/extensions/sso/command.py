@@ -61,10 +61,10 @@ def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None
     """
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
-    with acting():
+    with acting() as asked:
         loaded = check(NewProvider(), body)
         del loaded["provider_type"]
-        added = administering.create(loaded)
+        added = administering.create(asked, loaded)
         show(added, as_json, *_lines(added))
 
 
@@ -76,13 +76,13 @@ def list_command(as_json: bool) -> None:
     \b
     Example: latchkey providers list
     """
-    with acting() as latchkey:
-        rows = queries.list_identity_providers(latchkey.db, **administering.FIRST, most=_MOST_LISTED)
+    with acting() as asked:
+        rows = queries.list_identity_providers(asked.db, **administering.FIRST, most=_MOST_LISTED)
         for row in rows:
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
             line = f"{row.identifier}  {state}  {domains}  {row.users} users"
-            show(administering.described(row) | {"users": row.users}, as_json, line)
+            show(administering.described(asked, row) | {"users": row.users}, as_json, line)
 
 
 @command.command("show")
@@ -94,8 +94,8 @@ def show_provider(provider: str, as_json: bool) -> None:
     \b
     Example: latchkey providers show acme
     """
-    with acting():
-        shown = administering.described(administering.found_provider(provider))
+    with acting() as asked:
+        shown = administering.described(asked, administering.found_provider(provider))
         show(shown, as_json, *_lines(shown))
 
 
@@ -124,8 +124,8 @@ def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool
     body = _given(members, secret_file)
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?", is_sure=is_sure)
-    with acting():
-        changed = administering.change(provider, check(ProviderChange(), body))
+    with acting() as asked:
+        changed = administering.change(asked, provider, check(ProviderChange(), body))
         show(changed, as_json, *_lines(changed))
 
 
@@ -139,8 +139,8 @@ def delete(provider: str, is_sure: bool) -> None:
     Example: latchkey providers delete acme
     """
     ask(f"Delete {provider}, and end everything of its users?", is_sure=is_sure)
-    with acting():
-        administering.delete(provider)
+    with acting() as asked:
+        administering.delete(asked, provider)
     click.echo(f"{provider} is deleted.")
 
 
@@ -154,8 +154,8 @@ def adopt(provider: str, address: str) -> None:
     Example: latchkey providers adopt acme alice@acme.example
     """
     email = canonical_typed_email(address)
-    with acting():
-        administering.adopt(provider, email)
+    with acting() as asked:
+        administering.adopt(asked, provider, email)
     click.echo(f"{email} can sign in with {provider}.")
 
 

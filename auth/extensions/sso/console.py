@@ -10,6 +10,7 @@ from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
 from auth.web import fields
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -61,7 +62,7 @@ def _found(provider_id: str) -> Subject:
     id = known_id(provider_id, "custom_provider_not_found")
     row = administering.found_provider(id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
-    known = SimpleNamespace(**administering.described(row), users=counted(users, "user"))
+    known = SimpleNamespace(**administering.described(current_asked(), row), users=counted(users, "user"))
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 
@@ -93,11 +94,11 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
-    return redirect_to_own(f"{_PATH}/{administering.create(body)['id']}", "new")
+    return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
 
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    administering.delete(subject.row.id)
+    administering.delete(current_asked(), subject.row.id)
     return redirect_to_own(_PATH, "delete")
 
 
@@ -119,7 +120,7 @@ _ACTS = {
         title="Change provider",
         effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
         undo="You can change it back. The issuer can’t change while it has users.",
-        do=lambda subject, body: administering.change(subject.row.id, body),
+        do=lambda subject, body: administering.change(current_asked(), subject.row.id, body),
         done="Provider changed.",
         form=_ChangeForm,
         check=_changed,
@@ -132,7 +133,7 @@ _ACTS = {
             "The user is told, and keeps the password, passkeys and API keys.",
         ],
         undo="You can remove the identity that the next sign-in adds.",
-        do=lambda subject, form: administering.adopt(subject.row.id, form["email"]),
+        do=lambda subject, form: administering.adopt(current_asked(), subject.row.id, form["email"]),
         done="User moved.",
         form=_AdoptForm,
         template="act_adopt.html",
@@ -143,7 +144,7 @@ _ACTS = {
             f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
         ],
         undo="You can enable it again. What has ended stays ended.",
-        do=lambda subject, _form: administering.change(subject.row.id, {"enabled": False}),
+        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": False}),
         done="Provider disabled.",
         is_destructive=True,
     ),
@@ -151,7 +152,7 @@ _ACTS = {
         title="Enable",
         effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
         undo="You can disable it again.",
-        do=lambda subject, _form: administering.change(subject.row.id, {"enabled": True}),
+        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": True}),
         done="Provider enabled.",
     ),
     "delete": _act(

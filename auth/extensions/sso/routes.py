@@ -9,6 +9,7 @@ from auth.extensions.sso import administering, finding
 from auth.flows.messages.outgoing import own_url
 from auth.web import fields, guard, schemas
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
@@ -76,10 +77,10 @@ def sso() -> Response:
     row = _by_id(body["provider_id"]) if "provider_id" in body else _by_domain(body["domain"])
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
-    wish = {"provider": row.identifier, "redirect_to": checked_redirect(body)}
+    wish = {"provider": row.identifier, "redirect_to": checked_redirect(current_asked(), body)}
     wish |= {"code_challenge": body.get("code_challenge")}
     # Only a page can set the cookie that binds the sign-in to the browser.
-    url = own_url("authorize", {name: value for name, value in wish.items() if value})
+    url = own_url(latchkey.settings, "authorize", {name: value for name, value in wish.items() if value})
     return jsonify(url=url) if body["skip_http_redirect"] else redirect(url, 303)
 
 
@@ -101,7 +102,7 @@ def list_providers() -> Response:
     if query.get("type") == "oauth2":
         return jsonify(providers=[])
     rows = queries.list_identity_providers(latchkey.db, **administering.FIRST, most=_MOST_LISTED)
-    return jsonify(providers=[administering.described(row) for row in rows])
+    return jsonify(providers=[administering.described(current_asked(), row) for row in rows])
 
 
 @blueprint.post("/admin/custom-providers")
@@ -110,19 +111,19 @@ def create_provider() -> tuple[Response, int]:
     body = read_body(NewProvider())
     if body.pop("provider_type") != "oidc":
         raise ApiError("oauth2.validation_failed", "provider_type: must be oidc")
-    return jsonify(administering.create(body)), 201
+    return jsonify(administering.create(current_asked(), body)), 201
 
 
 @blueprint.get("/admin/custom-providers/<identifier>")
 @guard.service_role
 def get_provider(identifier: str) -> Response:
-    return jsonify(administering.described(administering.found_provider(identifier)))
+    return jsonify(administering.described(current_asked(), administering.found_provider(identifier)))
 
 
 @blueprint.put("/admin/custom-providers/<identifier>")
 @guard.service_role
 def update_provider(identifier: str) -> Response:
-    return jsonify(administering.change(identifier, read_body(ProviderChange())))
+    return jsonify(administering.change(current_asked(), identifier, read_body(ProviderChange())))
 
 
 @blueprint.delete("/admin/custom-providers/<identifier>")
@@ -130,5 +131,5 @@ def update_provider(identifier: str) -> Response:
 def delete_provider(identifier: str) -> tuple[str, int]:
     """Delete a provider with the identities of its users, and end everything of these."""
     read_body(schemas.AdminInput())
-    administering.delete(identifier)
+    administering.delete(current_asked(), identifier)
     return "", 204

@@ -67,8 +67,8 @@ def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
     Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send events to {webhook_id}?", is_sure=is_sure)
-    with acting():
-        webhook, _secret = admin.change(webhook_id, {"disabled": False})
+    with acting() as asked:
+        webhook, _secret = admin.change(asked, webhook_id, {"disabled": False})
     click.echo(webhook if as_json else f"{webhook_id} is enabled.")
 
 
@@ -92,13 +92,13 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
     Example: latchkey webhooks test 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send a test event to {webhook_id}?", is_sure=is_sure)
-    with acting() as latchkey:
-        delivery = json.loads(admin.send_test(webhook_id, event))
+    with acting() as asked:
+        delivery = json.loads(admin.send_test(asked, webhook_id, event))
         deadline, pause = time.monotonic() + _PATIENCE, 0.1
         while _is_unanswered(delivery) and time.monotonic() < deadline:
             time.sleep(pause)
             pause = min(pause * 2, 1.6)
-            row = queries.select_delivery(latchkey.db, webhook_id=webhook_id, id=delivery["id"])
+            row = queries.select_delivery(asked.db, webhook_id=webhook_id, id=delivery["id"])
             delivery = row.details if row else delivery
     result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
     show(delivery, as_json, f"{delivery['status']}: {result}")
@@ -140,8 +140,8 @@ def listen(forward: str | None, as_json: bool) -> None:
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     secret = _secret()
-    with acting() as latchkey, _Receiver(secret, forward, as_json) as receiver:
-        if not latchkey.settings.webhook_private_networks:
+    with acting() as asked, _Receiver(secret, forward, as_json) as receiver:
+        if not asked.settings.webhook_private_networks:
             raise click.ClickException(
                 "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
                 " true, and restart the service."
@@ -151,13 +151,13 @@ def listen(forward: str | None, as_json: bool) -> None:
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         url = f"http://127.0.0.1:{receiver.server_port}/"
         body = {"url": url, "description": DESCRIPTION, "events": list(webhooks.EVENTS)}
-        id = json.loads(admin.create(body, secret)[0])["id"]
+        id = json.loads(admin.create(asked, body, secret)[0])["id"]
         try:
             click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=as_json)
             signal.sigwait(_STOPS)
         finally:
             with suppress(ApiError):
-                admin.delete(id)
+                admin.delete(asked, id)
             receiver.shutdown()
     click.echo("Stopped.", err=as_json)
 

@@ -4,6 +4,7 @@ from auth.flows.admin import webhooks
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import read_body, read_query
 from auth.web.paging import bounds, paginated
@@ -15,7 +16,7 @@ blueprint = Blueprint("webhooks", __name__)
 @blueprint.post("/admin/webhooks")
 @guard.service_role
 def create_webhook() -> Response:
-    return _with_secret(*webhooks.create(read_body(schemas.NewWebhook())))
+    return _with_secret(*webhooks.create(current_asked(), read_body(schemas.NewWebhook())))
 
 
 @blueprint.get("/admin/webhooks")
@@ -36,7 +37,7 @@ def get_webhook(webhook_id: str) -> Response:
 @blueprint.put("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
-    changed, secret = webhooks.change(webhook_id, read_body(schemas.WebhookChange()))
+    changed, secret = webhooks.change(current_asked(), webhook_id, read_body(schemas.WebhookChange()))
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
@@ -45,7 +46,7 @@ def update_webhook(webhook_id: str) -> Response:
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook. Its waiting events are not sent."""
     read_body(schemas.AdminInput())
-    webhooks.delete(webhook_id)
+    webhooks.delete(current_asked(), webhook_id)
     return jsonify({})
 
 
@@ -61,14 +62,14 @@ def list_deliveries(webhook_id: str) -> Response:
 @guard.service_role
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
     read_body(schemas.AdminInput())
-    return JsonResponse(webhooks.redeliver(webhook_id, delivery_id))
+    return JsonResponse(webhooks.redeliver(current_asked(), webhook_id, delivery_id))
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
 @guard.service_role
 def test_webhook(webhook_id: str) -> Response:
     event = read_body(schemas.TestEvent())["event"]
-    return JsonResponse(webhooks.send_test(webhook_id, event))
+    return JsonResponse(webhooks.send_test(current_asked(), webhook_id, event))
 
 
 def _with_secret(webhook: str, secret: str) -> Response:

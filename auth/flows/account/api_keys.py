@@ -9,26 +9,28 @@ from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import add as adding
 from auth.flows.sign_in.reauthentication import give_proof, lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
-from auth.web import audit, g, guard, targets
-from auth.web.context import latchkey
+from auth.web import audit, targets
+from auth.web.asked import Asked, admit
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
 
-def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def add(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Add an API key to the caller, whose row is `known`, and return it with its `key`. Raises `ApiError`."""
-    given = give_proof(known, body, adding("api_key"))
+    given = give_proof(asked, known, body, adding("api_key"))
     id, key = new_key()
     columns = {
         "name": body["name"],
-        "key_mac": latchkey.api_keys.macs(key)[0],
+        "key_mac": asked.parts.api_keys.macs(key)[0],
         "scopes": body["scopes"],
         "lifetime": body.get("expires_in"),
     }
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, adding("api_key"), given=given)
-        notify(tx, caller, "api_key_added")
-        row = queries.write_api_key(tx, id=id, user_id=caller.id, session_id=g.caller.session_id, **columns)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, adding("api_key"), given=given)
+        notify(asked, tx, caller, "api_key_added")
+        row = queries.write_api_key(
+            tx, id=id, user_id=caller.id, session_id=asked.caller.session_id, **columns
+        )
         if row is None:
             raise ApiError("too_many_api_keys")
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}
@@ -36,37 +38,37 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     return row.object | {"key": key}
 
 
-def own() -> list[dict[str, Any]]:
+def own(asked: Asked) -> list[dict[str, Any]]:
     """Return the caller's API keys, newest first; none where they are disabled. Raises `ApiError`."""
-    if not latchkey.settings.api_keys:
+    if not asked.settings.api_keys:
         return []
-    row = guard.admit(queries.select_api_keys(latchkey.db, **guard.caller()))
+    row = admit(queries.select_api_keys(asked.db, **asked.caller_parameters()))
     keys: list[dict[str, Any]] = json.loads(row.api_keys)
     return keys
 
 
-def remove(id: str) -> None:
+def remove(asked: Asked, id: str) -> None:
     """Remove one of the caller's API keys. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, removing("api_key", id))
-        if not remove_of(tx, caller, [id]):
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, removing("api_key", id))
+        if not remove_of(asked, tx, caller, [id]):
             raise ApiError("api_key_not_found")
 
 
-def remove_any(user_id: str, id: str) -> None:
+def remove_any(asked: Asked, user_id: str, id: str) -> None:
     """Remove an API key of any user. Raises `ApiError`."""
-    with targets.act() as tx:
-        if not remove_of(tx, targets.lock(tx, user_id), [id], is_told=False):
+    with targets.act(asked) as tx:
+        if not remove_of(asked, tx, targets.lock(asked, tx, user_id), [id], is_told=False):
             raise ApiError("api_key_not_found")
 
 
-def remove_of(tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool = True) -> bool:
+def remove_of(asked: Asked, tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool = True) -> bool:
     """Remove API keys of a user whose row is locked, and return whether there were any. `is_told` if the
     caller is the user.
     """
     for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
         if is_told:
-            notify(tx, user, "api_key_removed")
+            notify(asked, tx, user, "api_key_removed")
         details = {"api_key": key.name, "api_key_id": key.id}
         audit.record(tx, user.id, user.email, ["api_key_removed"], [], **details)
     return bool(queries.remove_api_keys(tx, user_id=user.id, ids=list(ids)))

@@ -17,8 +17,8 @@ from auth.flows.sign_in.reauthentication import (
     remove,
 )
 from auth.flows.sign_up import first_address
-from auth.web import audit, g, guard
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -38,75 +38,75 @@ class _Wish:
 
 
 def change_user(
-    body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
+    asked: Asked, body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
-    wish = _read(body)
+    wish = _read(asked, body)
     known, columns = wish.known, wish.columns
     is_sign_up = bool(wish.added) and known.is_anonymous
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
-    is_at_once = is_sign_up and latchkey.settings.autoconfirm
+    is_at_once = is_sign_up and asked.settings.autoconfirm
     new = {"email": columns["new_email"], "phone": columns["new_phone"]}
     # Not for the present address: setting it withdraws a change, also of a kind that is disabled by now.
-    admission.check_channel(**new)
+    admission.check_channel(asked, **new)
     if wish.added:
         # Comes first, or a refusal would cost a code.
-        may_become(**new, user_id=guard.caller_id(), is_first=is_sign_up)
-    given = _prove(wish, body)
+        may_become(asked, **new, user_id=asked.caller.user_id, is_first=is_sign_up)
+    given = _prove(asked, wish, body)
     if wish.added and (is_at_once or not is_sign_up):
         # An address that is taken later is refused when it is confirmed.
-        taken = queries.select_taken_address(latchkey.db, user_id=guard.caller_id(), **new)
+        taken = queries.select_taken_address(asked.db, user_id=asked.caller.user_id, **new)
         if taken:
             raise ApiError("email_exists" if taken.is_email else "phone_exists")
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
-        outgoing.take_quota(address, is_new=True)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, *wish.acts, given=given)
+        outgoing.take_quota(asked, address, is_new=True)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, *wish.acts, given=given)
         if known is None or (caller.email, caller.phone) == (known.email, known.phone):
             if wish.kept:
                 removal.withdraw_changes(tx, caller, wish.kept)
-            email = removal.take_away(tx, caller, ids=wish.ids) if wish.ids else caller.email
+            email = removal.take_away(asked, tx, caller, ids=wish.ids) if wish.ids else caller.email
             if wish.password_hash:
-                _set_password(tx, caller, known.password_hash, wish.password_hash)
+                _set_password(asked, tx, caller, known.password_hash, wish.password_hash)
             if is_at_once:
-                first_address.set_addresses(tx, caller, **new)
+                first_address.set_addresses(asked, tx, caller, **new)
                 columns |= {"new_email": None, "new_phone": None}
             user = queries.change_user(tx, user_id=caller.id, **columns)
             for address in requested:
-                first_address.request_address(tx, caller, address, link or {}, body.get("channel"))
+                first_address.request_address(asked, tx, caller, address, link or {}, body.get("channel"))
             # Comes last: a session could guess the current password, uncounted, by changes that fail.
             if wish.is_same_password:
                 raise ApiError("same_password", "password: must differ from the current one")
             _record(tx, caller, email, wish)
             return user
     # A link or code has changed an address meanwhile: what was the present one is a new one now.
-    return change_user(body, link)
+    return change_user(asked, body, link)
 
 
-def delete_caller(body: dict[str, Any]) -> str:
+def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
     """Delete the caller, and return the time in ISO 8601; `body` reauthenticates. Raises `ApiError`."""
     act = remove("account")
-    given = give_proof(guard.live_caller(), body, act) if body else None
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, act, given=given)
+    given = give_proof(asked, asked.live_caller(), body, act) if body else None
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, act, given=given)
         if queries.select_is_last_administrator(tx, user_id=caller.id).is_last:
             raise ApiError("last_administrator")
         row = queries.delete_user(tx, user_id=caller.id)
     return row.moment
 
 
-def _read(body: dict[str, Any]) -> _Wish:
+def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     """Return what a body changes of the caller. Raises `ApiError`."""
     columns = {"user_metadata": body.get("data"), "new_email": None, "new_phone": None}
     ids, sets_password = [way.lower() for way in body.get("remove", [])], body.get("password") is not None
     if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
         return _Wish(columns, [change("metadata")])
-    known = guard.live_caller()
+    known = asked.live_caller()
     added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
     kept = [kind for kind in removal.ADDRESSES if kind in body and kind not in added]
     columns |= {f"new_{kind}": body[kind] for kind in added}
-    if sets_password and known.is_anonymous and not (added and latchkey.settings.autoconfirm):
+    if sets_password and known.is_anonymous and not (added and asked.settings.autoconfirm):
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
     acts = [*map(add, added), *(remove(None, id) for id in ids)]
     acts += [change("password")] if sets_password else []
@@ -114,31 +114,33 @@ def _read(body: dict[str, Any]) -> _Wish:
     return _Wish(columns, acts, known, added, kept, ids)
 
 
-def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
+def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> str | None:
     """Return what the proof of a body is, if one is needed, and hash the new password. Raises `ApiError`."""
     known = wish.known
     if body.get("password") is None:
-        return give_proof(known, body, *wish.acts) if known else None
-    proof_needed(*wish.acts)
-    check_strength(latchkey.settings, body["password"], [known.email, known.phone], latchkey.leaked_passwords)
+        return give_proof(asked, known, body, *wish.acts) if known else None
+    proof_needed(asked, *wish.acts)
+    check_strength(asked.settings, body["password"], [known.email, known.phone], asked.parts.leaked_passwords)
     # A request that the queue refuses must not have spent its code.
-    with latchkey.passwords.queue():
-        given = give_proof(known, body, *wish.acts)
-        wish.is_same_password = known.password_hash is not None and latchkey.passwords.check(
+    with asked.parts.passwords.queue():
+        given = give_proof(asked, known, body, *wish.acts)
+        wish.is_same_password = known.password_hash is not None and asked.parts.passwords.check(
             body["password"], known.password_hash
         )
-        wish.password_hash = latchkey.passwords.hash(body["password"])
+        wish.password_hash = asked.parts.passwords.hash(body["password"])
     return given
 
 
-def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str) -> None:
+def _set_password(
+    asked: Asked, tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str
+) -> None:
     # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason = "recovered" if caller.is_recovery else "password_changed"
-    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason, voids=True)
+    queries.end_access(tx, user_id=caller.id, session_id=asked.caller.session_id, reason=reason, voids=True)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
-    outgoing.notify(tx, caller, "password_changed")
+    outgoing.notify(asked, tx, caller, "password_changed")
 
 
 def _record(tx: Transaction, caller: Any, email: str | None, wish: _Wish) -> None:

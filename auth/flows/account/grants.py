@@ -7,30 +7,30 @@ from typing import Any
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
-from auth.web import audit, guard
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked, admit
 from sql import Transaction, queries
 
 
-def own() -> list[dict[str, Any]]:
+def own(asked: Asked) -> list[dict[str, Any]]:
     """Return the caller's grants, newest first; none where applications are disabled. Raises `ApiError`."""
-    if not latchkey.settings.oauth_server:
+    if not asked.settings.oauth_server:
         return []
     found: list[dict[str, Any]] = json.loads(
-        guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants
+        admit(queries.select_grants(asked.db, **asked.caller_parameters())).grants
     )
     return found
 
 
-def add(tx: Transaction, user: Any, client: Any, asked: Any) -> None:
+def add(asked: Asked, tx: Transaction, user: Any, client: Any, request: Any) -> None:
     """Allow a client the scopes of a request, with those that it had, in the session of the locked caller."""
-    columns = {"user_id": user.id, "client_id": client.id, "scopes": asked.scopes}
+    columns = {"user_id": user.id, "client_id": client.id, "scopes": request.scopes}
     if queries.write_grant(tx, **columns).is_first:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
-        notify(tx, user, "application_added", application=name)
-    details = {"client_id": client.id, "client": client.name, "scopes": " ".join(asked.scopes)}
-    audit.record(tx, user.id, user.email, ["grant_added"], [], **details, resource=asked.resource)
+        notify(asked, tx, user, "application_added", application=name)
+    details = {"client_id": client.id, "client": client.name, "scopes": " ".join(request.scopes)}
+    audit.record(tx, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
 
 
 def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
@@ -44,9 +44,9 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
     return bool(rows)
 
 
-def withdraw(client_id: str) -> bool:
+def withdraw(asked: Asked, client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
-        known = queries.select_grant(tx, user_id=guard.caller_id(), client_id=client_id)
-        caller = lock_caller(tx, removing("grant", known.id if known else ""))
+    with asked.db.transaction() as tx:
+        known = queries.select_grant(tx, user_id=asked.caller.user_id, client_id=client_id)
+        caller = lock_caller(asked, tx, removing("grant", known.id if known else ""))
         return remove(tx, caller, client_id=client_id)

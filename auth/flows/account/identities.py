@@ -15,112 +15,114 @@ from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, lock_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.web import Level, audit, g, guard
-from auth.web.context import latchkey
+from auth.web import Level, audit
+from auth.web.asked import Asked, caller_parameters
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
 
-def require_manual_linking() -> None:
+def require_manual_linking(asked: Asked) -> None:
     """Raise `ApiError` if users may not link and unlink identities."""
-    if not latchkey.settings.manual_linking:
-        guard.live_caller()
+    if not asked.settings.manual_linking:
+        asked.live_caller()
         raise ApiError("manual_linking_disabled")
 
 
-def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None) -> str:
+def begin(
+    asked: Asked, provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None
+) -> str:
     """Begin a flow for the caller, and return its state. Raises `ApiError`."""
     removal.require_of_settings(provider.name)
     state = one_time.new_token()
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         # Not the password, because logs keep the URL.
         wanted = "nonce with the code that GET /reauthenticate sends"
-        caller = lock_caller(tx, add("identity"), given=given, wanted=wanted)
-        owner = {"user_id": caller.id, "session_id": g.caller.session_id}
-        write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
+        caller = lock_caller(asked, tx, add("identity"), given=given, wanted=wanted)
+        owner = {"user_id": caller.id, "session_id": asked.caller.session_id}
+        write_flow(asked, tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
 
 
-def link(flow: Any, identity: ExternalIdentity) -> None:
+def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow. Raises `ApiError`."""
     # `begin` has checked the token and the proof, by the factors of then. The session may have been raised by
     # the first factor since.
-    aal = queries.select_level_since(latchkey.db, user_id=flow.user_id, moment=flow.created_at).aal
-    caller = guard.caller(Level.SESSION, of=Caller(flow.user_id, flow.session_id, None, aal))
-    _ask(identity, flow.user_id)
-    with latchkey.db.transaction() as tx:
+    aal = queries.select_level_since(asked.db, user_id=flow.user_id, moment=flow.created_at).aal
+    caller = caller_parameters(Caller(flow.user_id, flow.session_id, None, aal), Level.SESSION)
+    _ask(asked, identity, flow.user_id)
+    with asked.db.transaction() as tx:
         try:
-            user = lock_caller(tx, add("identity"), given="begun", caller=caller)
+            user = lock_caller(asked, tx, add("identity"), given="begun", caller=caller)
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None
         if user.converted_at and user.converted_at > flow.created_at:
             # Begun by an anonymous user, without a proof.
             raise proof_refusal()
-        _add(tx, user, identity, flow.session_id)
+        _add(asked, tx, user, identity, flow.session_id)
 
 
-def link_by_id_token(body: dict[str, Any]) -> Session:
+def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
     refresh token. Raises `ApiError`.
     """
-    identity, id_token = read_id_token(body)
-    _ask(identity, guard.caller_id())
-    with latchkey.db.transaction() as tx:
+    identity, id_token = read_id_token(asked, body)
+    _ask(asked, identity, asked.caller.user_id)
+    with asked.db.transaction() as tx:
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
-        user = lock_caller(tx, add("identity"), wanted=wanted)
+        user = lock_caller(asked, tx, add("identity"), wanted=wanted)
         if not queries.spend_id_token(tx, **id_token):
             raise invalid_id_token()
-        _add(tx, user, identity, g.caller.session_id)
-        if not is_asked(for_client=True):
-            return _renewed(tx, Issue())
+        _add(asked, tx, user, identity, asked.caller.session_id)
+        if not is_asked(asked, for_client=True):
+            return _renewed(asked, tx, Issue())
     # The token names the identity, which stays linked if the hook refuses.
-    issue = about_own(None, for_client=True)
-    with latchkey.db.transaction() as tx:
+    issue = about_own(asked, None, for_client=True)
+    with asked.db.transaction() as tx:
         issue.confirm(tx)
-        return _renewed(tx, issue)
+        return _renewed(asked, tx, issue)
 
 
-def _ask(identity: ExternalIdentity, user_id: str) -> None:
+def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     """Ask the hook whether a user may have an identity. Raises `ApiError`."""
     removal.require_of_settings(identity.provider)
-    may_become(identity.email, None, user_id=user_id, provider=identity.provider)
+    may_become(asked, identity.email, None, user_id=user_id, provider=identity.provider)
 
 
-def _renewed(tx: Transaction, issue: Issue) -> Session:
-    row = queries.renew_session(tx, session_id=g.caller.session_id)
+def _renewed(asked: Asked, tx: Transaction, issue: Issue) -> Session:
+    row = queries.renew_session(tx, session_id=asked.caller.session_id)
     return Session(found(row, "session_not_found"), issue)
 
 
-def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
+def _add(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
     gets_email = False
     try:
         if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
         if user.is_anonymous:
-            if not is_listed(identity.told_email, is_proved=identity.is_proved):
+            if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
-            gets_email = first_address.finish_by_identity(tx, user.id, identity, session_id)
+            gets_email = first_address.finish_by_identity(asked, tx, user.id, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not user.is_anonymous:
         queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked", voids=False)
-        notify(tx, user, "identity_linked", provider=identity.provider)
+        notify(asked, tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]
     audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
-def unlink(identity_id: str, *, given: str | None = None) -> str:
+def unlink(asked: Asked, identity_id: str, *, given: str | None = None) -> str:
     """Remove an identity, or the address that it is of, from the caller, and return the time in ISO 8601.
     Raises `ApiError`.
     """
-    with latchkey.db.transaction() as tx:
-        user = lock_caller(tx, removing("identity", identity_id), given=given)
+    with asked.db.transaction() as tx:
+        user = lock_caller(asked, tx, removing("identity", identity_id), given=given)
         ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
-        email = removal.take_away(tx, user, [provider])
+        email = removal.take_away(asked, tx, user, [provider])
         audit.record(tx, user.id, email, [], ["user.updated"])
     return user.moment

@@ -9,8 +9,8 @@ from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import proof_needed, remove
-from auth.web import audit, g
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -41,7 +41,7 @@ def removed_providers(
 
 
 def take_away(
-    tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
+    asked: Asked, tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
 ) -> str | None:
     """Remove identities and recent additions of a caller whom `lock_caller` has allowed it, and end the other
     sessions, unless there are grants and API keys only. Returns the email that remains. Raises `ApiError`.
@@ -52,23 +52,23 @@ def take_away(
     email = None if "email" in providers else caller.email
     for provider in providers:
         require_of_settings(provider)
-        if provider not in ADDRESSES and not latchkey.settings.manual_linking:
+        if provider not in ADDRESSES and not asked.settings.manual_linking:
             raise ApiError("manual_linking_disabled")
         if provider in ADDRESSES:
-            notify(tx, caller, f"{provider}_changed")
+            notify(asked, tx, caller, f"{provider}_changed")
             acts = ["email_removed" if provider == "email" else "phone_removed"]
             audit.record(tx, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
-            notify(tx, caller, "identity_unlinked", provider=provider)
+            notify(asked, tx, caller, "identity_unlinked", provider=provider)
             audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
-    factors.remove_recent(tx, caller, factor_ids)
+    factors.remove_recent(asked, tx, caller, factor_ids)
     grants.remove(tx, caller, ids=ids)
-    api_keys.remove_of(tx, caller, ids)
+    api_keys.remove_of(asked, tx, caller, ids)
     if providers or factor_ids:
         queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
-        check_remaining(tx, caller.id)
+        check_remaining(asked, tx, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        kept, reason = g.caller.session_id, "way_to_sign_in_removed"
+        kept, reason = asked.caller.session_id, "way_to_sign_in_removed"
         queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
     return email
 
@@ -89,34 +89,34 @@ def withdraw_changes(tx: Transaction, user: Any, kinds: Sequence[str]) -> None:
         audit.record(tx, user.id, user.email, acts, [], **details)
 
 
-def has_recent_factor(user_id: str) -> bool:
+def has_recent_factor(asked: Asked, user_id: str) -> bool:
     """Whether a factor or passkey of the last seven days may be a thief's."""
-    return any(change["type"] in _FACTORS for change in list_recent(latchkey.db, user_id))
+    return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
 
 
-def may_remove_recent(user_id: str) -> bool:
+def may_remove_recent(asked: Asked, user_id: str) -> bool:
     """Whether the caller may remove at least one recent addition."""
-    recent = list_recent(latchkey.db, user_id)
-    return any(_may_remove(change["id"]) for change in recent)
+    recent = list_recent(asked.db, user_id)
+    return any(_may_remove(asked, change["id"]) for change in recent)
 
 
-def _may_remove(id: str) -> bool:
+def _may_remove(asked: Asked, id: str) -> bool:
     try:
-        proof_needed(remove(None, id))
+        proof_needed(asked, remove(None, id))
     except ApiError:
         return False
     return True
 
 
-def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
+def check_remaining(asked: Asked, tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
     """Raises `ApiError` if a locked user could not sign in, with `password_counts` by an unproved address."""
-    settings = latchkey.settings
+    settings = asked.settings
     enabled = {
         "email": settings.email_enabled,
         "phone": settings.offers_phone,
         "passkey": settings.passkeys_enabled,
         "password": password_counts,
     }
-    usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
         raise ApiError("single_identity_not_deletable")

@@ -8,6 +8,7 @@ from auth.flows.sign_in import api_key_tokens
 from auth.flows.sign_in.reauthentication import record_reauthentication
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Level, asks_more, audited, counted, takes_metadata
 from auth.web.input import checked_redirect, json_body, read_body
@@ -26,7 +27,7 @@ def _count_address_change() -> None:
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
     if g.key_caller:
-        return JsonResponse(guard.admit(api_key_tokens.user_of(g.key_caller)).user_object)
+        return JsonResponse(guard.admit(api_key_tokens.user_of(latchkey.db, g.key_caller)).user_object)
     row = guard.admit(queries.select_user(latchkey.db, **guard.caller()))
     return JsonResponse(row.user_object)
 
@@ -47,12 +48,13 @@ def get_recent_changes() -> Response:
 @audited("change_refused")
 @asks_more
 def update_user() -> Response:
+    asked = current_asked()
     # Only now, because no body is parsed before a limit has counted the request.
     if any(json_body().get(name) is not None for name in ("email", "phone")):
         count_too(_count_address_change)
     body = read_body(schemas.UserChange())
-    link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
-    return JsonResponse(change_user(body, link).user_object)
+    link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}
+    return JsonResponse(change_user(asked, body, link).user_object)
 
 
 @blueprint.delete("/user")
@@ -60,7 +62,7 @@ def update_user() -> Response:
 @limited("delete_user", key=guard.caller_on_network)
 @audited("change_refused")
 def delete_user() -> Response:
-    moment = delete_caller(read_body(schemas.Reauthentication()))
+    moment = delete_caller(current_asked(), read_body(schemas.Reauthentication()))
     return jsonify(message="User deleted", timestamp=moment)
 
 
@@ -71,9 +73,10 @@ def delete_user() -> Response:
 @dialect.translated(writes=lambda _body: {})
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
+    asked = current_asked()
     known = guard.live_caller()
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
-        moment, session = assertions.prove(body, for_client=True)
-        return JsonResponse(token_response(session, message="Reauthenticated", timestamp=moment))
-    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))
+        moment, session = assertions.prove(asked, body, for_client=True)
+        return JsonResponse(token_response(asked, session, message="Reauthenticated", timestamp=moment))
+    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, known, body))

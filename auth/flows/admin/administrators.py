@@ -7,21 +7,21 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.flows.messages.outgoing import TOKEN_COLUMNS
 from auth.web import audit
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from sql import queries
 
 
-def needs_password(email: str) -> bool:
+def needs_password(asked: Asked, email: str) -> bool:
     """Whether no user has proved the address, so that the administrator will be a new user."""
-    known = queries.select_user_of_address(latchkey.db, address=email)
+    known = queries.select_user_of_address(asked.db, address=email)
     return known is None or not known.email_proved
 
 
-def appoint(email: str, password_hash: str | None) -> dict[str, Any]:
+def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, Any]:
     """Make the user of an address an administrator. With a password hash, a new user takes the place of one
     who never proved the address. Return `id`, `email` and whether the user was `created`.
     """
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         known = queries.select_user_of_address(tx, address=email)
         if password_hash:
             queries.delete_unproved_user(tx, email=email)
@@ -38,10 +38,10 @@ def appoint(email: str, password_hash: str | None) -> dict[str, Any]:
     return {"id": user.id, "email": email, "created": user.created}
 
 
-def write_code(user_id: str, email: str) -> str | None:
+def write_code(asked: Asked, user_id: str, email: str) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed one."""
     code = one_time.code_of(one_time.new_token())
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         if queries.count_verified_factors(tx, user_id=user_id).total:
             return None
         queries.write_token(
@@ -50,7 +50,7 @@ def write_code(user_id: str, email: str) -> str | None:
             user_id=user_id,
             purpose="reauthentication",
             target=email,
-            code_mac=latchkey.codes.macs(email, code)[0],
+            code_mac=asked.parts.codes.macs(email, code)[0],
             code_lifetime=promises.MAIL_CODE_LIFETIME,
             token_hash=None,
             link_lifetime=None,

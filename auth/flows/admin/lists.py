@@ -9,7 +9,7 @@ from typing import Any
 from auth.core import addresses, typed
 from auth.core.text import labels
 from auth.web import counts, targets
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.form_schemas import EmailForm
 from sql import queries
@@ -31,28 +31,28 @@ _PHONE = re.compile(r"\+[0-9]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def export(filters: dict[str, Any]) -> Iterator[str]:
+def export(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
     """Record an export, and return its pieces. They fail if the caller is demoted or signed out meanwhile."""
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         queries.bound_search(tx, seconds=_LONGEST, in_order=False)
         queries.record_export(tx, filters=filters)
-    return _csv(filters)
+    return _csv(asked, filters)
 
 
-def _csv(filters: dict[str, Any]) -> Iterator[str]:
+def _csv(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
     yield _lines([_COLUMNS])
-    for rows in pages(filters):
+    for rows in pages(asked, filters):
         yield _lines([[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows])
 
 
-def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
+def pages(asked: Asked, filters: dict[str, Any]) -> Iterator[list[Any]]:
     """Yield the users that match, as `describe_users` returns them."""
     after = None
     while True:
-        with targets.act() as tx:
+        with targets.act(asked) as tx:
             queries.bound_search(tx, seconds=_LONGEST, in_order=False)
             ids = [row.id for row in queries.list_user_ids(tx, filters=filters, after=after, most=_PAGE)]
-            rows = queries.describe_users(tx, ids=ids, locks=counts.locks(latchkey.settings))
+            rows = queries.describe_users(tx, ids=ids, locks=counts.locks(asked.settings))
         if not ids:
             return
         yield rows

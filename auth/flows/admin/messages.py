@@ -11,8 +11,8 @@ from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import write_requested
 from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, counts, g, targets
-from auth.web.context import latchkey
+from auth.web import audit, counts, targets
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
 from auth.web.targets import Claim
@@ -27,65 +27,67 @@ def invitation(email: str, groups: list[str]) -> dict[str, Any]:
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
+def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
-    settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
+    settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [
         counts.window("invite", settings.rate_limit_invite_per_address, email),
         counts.window("invite", settings.rate_limit_invite),
     ]
-    known = queries.select_user_of_address(latchkey.db, address=email)
+    known = queries.select_user_of_address(asked.db, address=email)
     known = None if known and known.gives_way else known
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
-    is_asked = not (known and admission.has_hook())
-    new_id = admission.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
-    quota = outgoing.take_quota(email, windows)
-    with targets.act(claim) as tx:
+    is_asked = not (known and admission.has_hook(asked))
+    new_id = (
+        admission.may_become(asked, email, None, data=body["data"], is_vouched=True) if is_asked else None
+    )
+    quota = outgoing.take_quota(asked, email, windows)
+    with targets.act(asked, claim) as tx:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
         queries.make_way(tx, addresses=[email], owner_id=None, because="created_again")
         created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
-        user_id = created_id or _renew_invitation(tx, body)
-        administrator = g.administrator
+        user_id = created_id or _renew_invitation(asked, tx, body)
+        administrator = asked.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
-        message_id = _write_invitation(tx, user_id, email, redirect_to, inviter=inviter)
+        message_id = _write_invitation(asked, tx, user_id, email, redirect_to, inviter=inviter)
         acts = ["user_created" if created_id else None, "invited"]
         events, made_by = ["user.created" if created_id else None], "invitation" if created_id else None
         audit.record(tx, user_id, email, acts, events, by=made_by)
         user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
-    outgoing.add_quota_headers(quota)
+    outgoing.add_quota_headers(asked, quota)
     return user, message_id
 
 
-def _renew_invitation(tx: Transaction, body: dict[str, Any]) -> str:
+def _renew_invitation(asked: Asked, tx: Transaction, body: dict[str, Any]) -> str:
     user = queries.lock_user_by_email(tx, email=body["email"])
     if user is None:
         raise unavailable()
     if not user.is_invited:
         raise ApiError("email_exists")
-    targets.check(tx, user.id, user)
+    targets.check(asked, tx, user.id, user)
     own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
     queries.renew_invitation(tx, user_id=user.id, **own)
     return user.id
 
 
 def _write_invitation(
-    tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
+    asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
 ) -> str:
-    message = outgoing.Message(email, code=False, lifetime=promises.INVITATION_LIFETIME)
+    message = outgoing.Message(asked, email, code=False, lifetime=promises.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
     message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
     return message.id
 
 
-def find(message_id: str) -> "queries.SelectMessage":
+def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
     """Return the row of an email or SMS that can be sent again. Raises `ApiError`."""
     id = known_id(message_id, "message.not_found")
-    message = found(queries.select_message(latchkey.db, id=id), "message.not_found")
+    message = found(queries.select_message(asked.db, id=id), "message.not_found")
     if message.is_for_administrator:
-        raise targets.refusal(message.user_id)
+        raise targets.refusal(asked, message.user_id)
     if why := _obstacle(message):
         raise ApiError("message.validation_failed", why=why)
     return message
@@ -105,58 +107,61 @@ def _obstacle(message: Any) -> str | None:
     return None
 
 
-def resend(message_id: str) -> None:
+def resend(asked: Asked, message_id: str) -> None:
     """Send an email or SMS again; send a waiting one immediately. Raises `ApiError`."""
-    message = find(message_id)
+    message = find(asked, message_id)
     if message.outcome == "waiting":
-        with targets.act() as tx:
+        with targets.act(asked) as tx:
             if message.has_user:
-                targets.lock(tx, message.user_id)
+                targets.lock(asked, tx, message.user_id)
             queries.hurry_message(tx, id=message.id)
             return
-    quota = outgoing.take_quota(message.recipient)
-    with targets.act() as tx:
+    quota = outgoing.take_quota(asked, message.recipient)
+    with targets.act(asked) as tx:
         # The user may have become an administrator.
-        targets.lock(tx, message.user_id)
+        targets.lock(asked, tx, message.user_id)
         # The languages and browser of the first request, not the administrator's.
         names = ("languages", "user_agent", "inviter", "channel")
         variables = {name: message.variables.get(name) for name in names}
         if message.kind in REQUESTED:
-            _request_again(tx, message, variables)
+            _request_again(asked, tx, message, variables)
         elif message.kind == "invite":
-            _invite_again(tx, message, variables)
+            _invite_again(asked, tx, message, variables)
         else:
-            _notify_again(tx, message)
+            _notify_again(asked, tx, message)
         audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
-    outgoing.add_quota_headers(quota)
+    outgoing.add_quota_headers(asked, quota)
 
 
-def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
-    admission.check_channel(**to)
+    admission.check_channel(asked, **to)
     user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
     # The address may belong to another user now.
     if user is None or user.id != message.user_id or not user.is_due:
         raise ApiError("undue.validation_failed")
-    again, link = outgoing.Message(message.recipient), {"redirect_to": message.variables.get("redirect_to")}
-    asked = ("code_challenge", "browser_hash", "user_agent", "ip")
-    bound_to = {name: getattr(message, name) for name in asked}
-    write_requested(tx, again, purpose, user, link, bound_to, **variables)
+    again = outgoing.Message(asked, message.recipient)
+    link = {"redirect_to": message.variables.get("redirect_to")}
+    columns = ("code_challenge", "browser_hash", "user_agent", "ip")
+    bound_to = {name: getattr(message, name) for name in columns}
+    write_requested(asked, tx, again, purpose, user, link, bound_to, **variables)
 
 
-def _invite_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
     user = queries.lock_user_by_email(tx, email=message.recipient)
     if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
         raise ApiError("undue.validation_failed")
-    _write_invitation(tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables)
+    _write_invitation(
+        asked, tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables
+    )
 
 
-def _notify_again(tx: Transaction, message: Any) -> None:
+def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:
     """Copy a notice. If its undo link never left, the copy gets another one in its place."""
     id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
     if message.has_link:
         renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
         if queries.renew_undo_token(tx, **renewed):
-            sealed = latchkey.sealer.seal_json({"token": token}, id)
+            sealed = asked.parts.sealer.seal_json({"token": token}, id)
     queries.copy_notice(tx, id=message.id, new_id=id, secret=sealed)

@@ -5,24 +5,24 @@ from typing import Any
 from auth.core.passwords.policy import check_strength
 from auth.flows.account import api_keys, grants, removal
 from auth.web import audit, targets
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.targets import Claim
 from sql import Transaction, queries
 
 
-def create_user(body: dict[str, Any]) -> str:
+def create_user(asked: Asked, body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
     email, role = body.get("email"), body.get("role", "authenticated")
     if "password" in body:
         check_strength(
-            latchkey.settings, body["password"], [email, body.get("phone")], latchkey.leaked_passwords
+            asked.settings, body["password"], [email, body.get("phone")], asked.parts.leaked_passwords
         )
-        body["password_hash"] = latchkey.passwords.hash(body["password"])
+        body["password_hash"] = asked.parts.passwords.hash(body["password"])
     columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash", "ban_duration")}
     columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
     columns |= {f"{kind}_confirm": kind in body and body[f"{kind}_confirm"] for kind in removal.ADDRESSES}
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         queries.make_way(
             tx, addresses=[*filter(None, (email, body.get("phone")))], owner_id=None, because="created_again"
         )
@@ -34,22 +34,27 @@ def create_user(body: dict[str, Any]) -> str:
 
 
 def update_user(
-    user_id: str, body: dict[str, Any], password_hash: str | None = None, *, claim: Claim | None = None
+    asked: Asked,
+    user_id: str,
+    body: dict[str, Any],
+    password_hash: str | None = None,
+    *,
+    claim: Claim | None = None,
 ) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
-    with targets.act(claim) as tx:
-        return _update(tx, targets.lock(tx, user_id), body, password_hash)
+    with targets.act(asked, claim) as tx:
+        return _update(asked, tx, targets.lock(asked, tx, user_id), body, password_hash)
 
 
-def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
+def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
     """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
-    with targets.act() as tx:
-        before = targets.lock(tx, user_id)
+    with targets.act(asked) as tx:
+        before = targets.lock(asked, tx, user_id)
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
         body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
         if any(body.values()):
-            _update(tx, before, body)
+            _update(asked, tx, before, body)
 
 
 def metadata_version(user: Any) -> str:
@@ -68,40 +73,42 @@ def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str,
     }
 
 
-def delete_user(user_id: str, *, claim: Claim | None = None) -> None:
+def delete_user(asked: Asked, user_id: str, *, claim: Claim | None = None) -> None:
     """Delete any user. Raises `ApiError`."""
-    with targets.act(claim) as tx:
-        targets.lock(tx, user_id)
+    with targets.act(asked, claim) as tx:
+        targets.lock(asked, tx, user_id)
         queries.delete_user(tx, user_id=user_id)
 
 
-def end_sessions(user_id: str, *, claim: Claim | None = None) -> "queries.EndAnyUsersSessions":
+def end_sessions(asked: Asked, user_id: str, *, claim: Claim | None = None) -> "queries.EndAnyUsersSessions":
     """End all sessions of any user. The row has the time, and the number of live API keys, which stay."""
-    with targets.act(claim) as tx:
-        targets.lock(tx, user_id)
+    with targets.act(asked, claim) as tx:
+        targets.lock(asked, tx, user_id)
         return queries.end_any_users_sessions(tx, id=user_id)
 
 
-def clear_locks(user_id: str) -> bool:
+def clear_locks(asked: Asked, user_id: str) -> bool:
     """Forget a user's wrong passwords and codes, and return whether there were any. Raises `ApiError`."""
-    with targets.act() as tx:
+    with targets.act(asked) as tx:
         # Counters before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(tx, user_id=user_id) > 0
-        user = targets.lock(tx, user_id)
+        user = targets.lock(asked, tx, user_id)
         if cleared:
             audit.record(tx, user_id, user.email, ["lock_cleared"], [])
         return cleared
 
 
-def end_session(user_id: str, session_id: str) -> None:
+def end_session(asked: Asked, user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened. Raises `ApiError`."""
-    with targets.act() as tx:
-        targets.lock(tx, user_id)
+    with targets.act(asked) as tx:
+        targets.lock(asked, tx, user_id)
         # A session that has ended meanwhile is no error.
         queries.end_any_session(tx, id=user_id, session_id=session_id)
 
 
-def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None) -> str:
+def _update(
+    asked: Asked, tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None
+) -> str:
     user_id = before.id
     # Also null, for a user without one.
     if kept := [kind for kind in removal.ADDRESSES if kind in body and body[kind] == getattr(before, kind)]:
@@ -112,7 +119,7 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
         queries.end_access(tx, user_id=user_id, session_id=None, reason=reason, voids=True)
     kinds = [kind for kind in removal.ADDRESSES if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed = _remove(tx, before, kinds, ids) if kinds or ids else []
+    removed = _remove(asked, tx, before, kinds, ids) if kinds or ids else []
     if removed or new:
         # A thief who had changed the address must not undo what the administrator does.
         queries.void_undo_links(tx, user_id=user_id, moment=None)
@@ -123,7 +130,7 @@ def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: s
     for kind in sorted(removal.ADDRESSES, key=new.count):
         _set_address(tx, user_id, kind, body)
     if removed:
-        removal.check_remaining(tx, user_id)
+        removal.check_remaining(asked, tx, user_id)
     if password_hash:
         queries.set_password(tx, user_id=user_id, password_hash=password_hash)
     others: dict[str, Any] = {"sets_ban": "ban_duration" in body, "sets_password": bool(password_hash)}
@@ -145,11 +152,11 @@ def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
     queries.end_lost_access_of_user(tx, user_id=id)
 
 
-def _remove(tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
+def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
     """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
     providers = removal.removed_providers(tx, before.id, kinds, ids)
     grants.remove(tx, before, ids=ids)
-    api_keys.remove_of(tx, before, ids, is_told=False)
+    api_keys.remove_of(asked, tx, before, ids, is_told=False)
     if providers:
         queries.remove_ways_to_sign_in(tx, user_id=before.id, ids=[], providers=providers)
         reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"

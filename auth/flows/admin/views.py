@@ -15,6 +15,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_up.sign_up import create_addressed_user
 from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
@@ -41,7 +42,7 @@ def create_user() -> Response:
         raise ApiError("role.insufficient_permissions", "role: must be absent")
     if "password_hash" in body:
         body["password_hash"] = _stored_form(body["password_hash"])
-    return JsonResponse(users.create_user(body))
+    return JsonResponse(users.create_user(current_asked(), body))
 
 
 def _stored_form(password_hash: str) -> str:
@@ -104,14 +105,14 @@ def update_any_user(user_id: str) -> Response:
         others = [known.email, known.phone, body.get("email"), body.get("phone")]
         check_strength(latchkey.settings, body["password"], others, latchkey.leaked_passwords)
         password_hash = latchkey.passwords.hash(body["password"])
-    return JsonResponse(users.update_user(user_id, body, password_hash))
+    return JsonResponse(users.update_user(current_asked(), user_id, body, password_hash))
 
 
 @blueprint.delete("/admin/users/<user_id>")
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
     read_body(schemas.Deletion())
-    users.delete_user(known_id(user_id, "user_not_found"))
+    users.delete_user(current_asked(), known_id(user_id, "user_not_found"))
     return jsonify({})
 
 
@@ -119,7 +120,7 @@ def delete_any_user(user_id: str) -> Response:
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
     read_body(schemas.AdminInput())
-    moment = users.end_sessions(known_id(user_id, "user_not_found")).moment
+    moment = users.end_sessions(current_asked(), known_id(user_id, "user_not_found")).moment
     return jsonify(message="User signed out", timestamp=moment)
 
 
@@ -128,6 +129,7 @@ def logout_any_user(user_id: str) -> Response:
 @guard.service_role
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
+    asked = current_asked()
     body = read_body(schemas.NewLink())
     # The variants name the address to which the client emails the link. Both confirm the new address.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
@@ -136,11 +138,11 @@ def generate_link() -> Response:
     if "password" in body and purpose in ("signup", "recovery"):
         check_strength(latchkey.settings, body["password"], [email], latchkey.leaked_passwords)
         password_hash = latchkey.passwords.hash(body["password"])
-    redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
-    message = outgoing.Message(new_email or email)
+    redirect_to = requested_target(asked, purpose, body) or latchkey.settings.site_url
+    message = outgoing.Message(asked, new_email or email)
     new_id = None
     if purpose in _CREATING and queries.select_user_of_address(latchkey.db, address=email) is None:
-        new_id = admission.may_become(email, None, data=body["data"], is_vouched=True)
+        new_id = admission.may_become(asked, email, None, data=body["data"], is_vouched=True)
     with latchkey.db.transaction() as tx:
         own = {"is_invited": purpose == "invite", "password_hash": password_hash}
         created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None
@@ -158,7 +160,7 @@ def generate_link() -> Response:
         user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
-        "action_link": outgoing.own_url("verify", parameters),
+        "action_link": outgoing.own_url(latchkey.settings, "verify", parameters),
         "email_otp": message.code,
         "hashed_token": message.link,
         "verification_type": body["type"],
@@ -189,7 +191,7 @@ def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_ha
 @dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:
     """Invite a user by email, or again until the user accepts."""
-    user, message_id = messages.invite(read_body(schemas.Invitation()))
+    user, message_id = messages.invite(current_asked(), read_body(schemas.Invitation()))
     return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
 
 

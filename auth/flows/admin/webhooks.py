@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
 from auth.web import targets
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 from sql import queries
@@ -17,52 +17,53 @@ T = TypeVar("T")
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
-def create(body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
+def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret. Raises `ApiError`."""
-    _check_url(body["url"])
+    _check_url(asked, body["url"])
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
-    sealed = latchkey.sealer.seal(secret, id)
-    with targets.act() as tx:
+    sealed = asked.parts.sealer.seal(secret, id)
+    with targets.act(asked) as tx:
         row = queries.create_webhook(tx, id=id, most=most, secret=sealed, **body)
     if row is None:
         raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
     return row.webhook_object, secret
 
 
-def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
+def change(asked: Asked, webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
     """Change a webhook, and return its object and its new secret, if it gets one. Raises `ApiError`."""
     id = webhook_id_of(webhook_id)
     if "url" in body:
-        _check_url(body["url"])
+        _check_url(asked, body["url"])
     secret = webhooks.new_secret() if body.get("rotate_secret") else None
     row = _act(
+        asked,
         queries.update_webhook,
         id=id,
         sets_description="description" in body,
         is_disabled=body.get("disabled"),
-        new_secret=latchkey.sealer.seal(secret, id) if secret else None,
+        new_secret=asked.parts.sealer.seal(secret, id) if secret else None,
         overlap=promises.SECRET_OVERLAP,
         **{name: body.get(name) for name in ("url", "events", "description")},
     )
     return row.webhook_object, secret
 
 
-def delete(webhook_id: str) -> None:
-    _act(queries.delete_webhook, id=webhook_id_of(webhook_id), batch=webhooks.VOIDED_AT_ONCE)
+def delete(asked: Asked, webhook_id: str) -> None:
+    _act(asked, queries.delete_webhook, id=webhook_id_of(webhook_id), batch=webhooks.VOIDED_AT_ONCE)
 
 
-def redeliver(webhook_id: str, delivery_id: str) -> str:
+def redeliver(asked: Asked, webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery. Raises `ApiError`."""
     id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
-    row = _act(queries.redeliver_event, id=id, delivery_id=delivery_id)
+    row = _act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id)
     if row.delivery is None and not row.is_disabled:
         raise ApiError("webhook.not_found")
     return _sent(row)
 
 
-def send_test(webhook_id: str, event: str) -> str:
+def send_test(asked: Asked, webhook_id: str, event: str) -> str:
     """Send a test event, and return its delivery. Raises `ApiError`."""
-    return _sent(_act(queries.send_test_event, id=webhook_id_of(webhook_id), event=event, **_NOBODY))
+    return _sent(_act(asked, queries.send_test_event, id=webhook_id_of(webhook_id), event=event, **_NOBODY))
 
 
 def webhook_id_of(text: str) -> str:
@@ -73,8 +74,8 @@ def found_webhook(row: T | None) -> T:
     return found(row, "webhook.not_found")
 
 
-def _act(query: Callable[..., T | None], **values: Any) -> T:
-    with targets.act() as tx:
+def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
+    with targets.act(asked) as tx:
         return found_webhook(query(tx, **values))
 
 
@@ -84,8 +85,8 @@ def _sent(row: Any) -> str:
     return row.delivery
 
 
-def _check_url(url: str) -> None:
+def _check_url(asked: Asked, url: str) -> None:
     try:
-        webhooks.check_url(url, latchkey.settings.webhook_private_networks)
+        webhooks.check_url(url, asked.settings.webhook_private_networks)
     except webhooks.InvalidUrl as error:
         raise ApiError("validation_failed", f"url: {error}") from None

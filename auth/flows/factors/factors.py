@@ -12,8 +12,8 @@ from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
-from auth.web import audit, g, guard, targets
-from auth.web.context import latchkey
+from auth.web import audit, targets
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction, queries
 
@@ -30,59 +30,61 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def enrol(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
     factor_type = body["factor_type"]
     # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
-    if not latchkey.settings.mfa_enabled or factor_type == "phone":
+    if not asked.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
-    given = give_proof(known, body, add("factor"))
+    given = give_proof(asked, known, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
-    sealed = latchkey.sealer.seal(secret, factor_id) if secret else None
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, add("factor"), given=given)
-        check_room(tx, caller.id)
+    sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, add("factor"), given=given)
+        check_room(asked, tx, caller.id)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         if not queries.insert_factor(tx, secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
         # `select_factor` finds the session by this row, whose id stays in the database.
-        assertions.write_challenge(tx, factor_type, None, **_owner(factor_id))
-    members = {"totp": _app_members(caller, body, secret)} if secret else {}
+        assertions.write_challenge(tx, factor_type, None, **_owner(asked, factor_id))
+    members = {"totp": _app_members(asked, caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
 
-def begun_app(factor_id: str) -> dict[str, str]:
+def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
     """Return the secret of an app again, to the session that has begun to enrol it. Raises `ApiError`."""
-    factor = _own_factor(latchkey.db, factor_id)
+    factor = _own_factor(asked, asked.db, factor_id)
     if factor.is_verified or factor.secret is None:
         raise ApiError("mfa_factor_not_found")
-    return _app_members(guard.live_caller(), {}, latchkey.sealer.open(bytes(factor.secret), factor_id))
+    return _app_members(
+        asked, asked.live_caller(), {}, asked.parts.sealer.open(bytes(factor.secret), factor_id)
+    )
 
 
-def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
+def _app_members(asked: Asked, caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
-    uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)
+    uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
     return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
 
 
-def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
+def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
     """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
-    _check_site(site or {})
+    _check_site(asked, site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx)
-        factor = _own_factor(tx, factor_id)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx)
+        factor = _own_factor(asked, tx, factor_id)
         if factor.factor_type == "webauthn":
-            sent, members = _key_options(tx, caller, factor)
-        row = assertions.write_challenge(tx, factor.factor_type, sent, **_owner(factor.id))
+            sent, members = _key_options(asked, tx, caller, factor)
+        row = assertions.write_challenge(tx, factor.factor_type, sent, **_owner(asked, factor.id))
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
+def _key_options(asked: Asked, tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
     """Return a challenge for a security key, and the member of the response that has its options."""
-    site, known = latchkey.relying_party, queries.list_credentials(tx, user_id=caller.id)
+    site, known = asked.parts.relying_party, queries.list_credentials(tx, user_id=caller.id)
     if factor.is_verified:
         own = [row for row in known if row.id == factor.id]
         challenge, public_key = site.request_options(own, is_passkey=False)
@@ -97,57 +99,58 @@ def _ceremony(factor: Any) -> str:
     return "request" if factor.is_verified else "create"
 
 
-def _check_site(sent: dict[str, Any]) -> None:
+def _check_site(asked: Asked, sent: dict[str, Any]) -> None:
     """Compare the relying party that a client names with the service's. Raises `ApiError`."""
-    site = latchkey.relying_party
+    site = asked.parts.relying_party
     if sent.get("rpId", site.id) != site.id:
         raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
     if not set(sent.get("rpOrigins", [])).issubset(site.origins):
         raise ApiError("validation_failed", f"webauthn.rpOrigins: must be among {', '.join(site.origins)}")
 
 
-def _owner(factor_id: str) -> dict[str, str | None]:
-    return assertions.own_session() | {"factor_id": factor_id}
+def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
+    return assertions.own_session(asked) | {"factor_id": factor_id}
 
 
-def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
+def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
     """Raise the caller's session to `aal2` by a code. Raises `ApiError`."""
-    if is_asked(for_client=for_client):
-        factor = _own_factor(latchkey.db, factor_id)
-        if not factor_codes.is_totp(guard.caller_id(), factor, code):
+    if is_asked(asked, for_client=for_client):
+        factor = _own_factor(asked, asked.db, factor_id)
+        if not factor_codes.is_totp(asked, asked.caller.user_id, factor, code):
             raise ApiError("mfa_verification_failed")
-    issue = about_own("totp", for_client=for_client)
-    with latchkey.db.transaction() as tx:
-        factor = _own_factor(tx, factor_id)
-        match = factor_codes.check_app_code(tx, guard.caller_id(), [factor], code)
+    issue = about_own(asked, "totp", for_client=for_client)
+    with asked.db.transaction() as tx:
+        factor = _own_factor(asked, tx, factor_id)
+        match = factor_codes.check_app_code(asked, tx, asked.caller.user_id, [factor], code)
         issue.confirm(tx)
-        caller = lock_caller(tx, *_acts(factor), given="begun")
-        if not queries.try_challenge(tx, id=challenge_id, **_owner(factor.id)):
+        caller = lock_caller(asked, tx, *_acts(factor), given="begun")
+        if not queries.try_challenge(tx, id=challenge_id, **_owner(asked, factor.id)):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, match):
             queries.delete_challenge(tx, id=challenge_id)
-            return Session(_complete(tx, caller, factor, "totp"), issue)
+            return Session(_complete(asked, tx, caller, factor, "totp"), issue)
     raise ApiError("mfa_verification_failed")
 
 
-def verify_code(code: str) -> "queries.RaiseSession":
+def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
     """Raise the caller's session to `aal2` by a code of any of their authenticator apps, and return its row.
     Raises `ApiError`.
     """
     session = None
-    with latchkey.db.transaction() as tx:
-        apps = queries.list_totp_factors(tx, user_id=guard.caller_id(), verified_before=None)
-        match = factor_codes.check_app_code(tx, guard.caller_id(), apps, code)
-        caller = lock_caller(tx)
+    with asked.db.transaction() as tx:
+        apps = queries.list_totp_factors(tx, user_id=asked.caller.user_id, verified_before=None)
+        match = factor_codes.check_app_code(asked, tx, asked.caller.user_id, apps, code)
+        caller = lock_caller(asked, tx)
         if match and factor_codes.spend_totp(tx, match):
             app = next(app for app in apps if app.id == match.factor_id)
-            session = _complete(tx, caller, app, "totp")
+            session = _complete(asked, tx, caller, app, "totp")
     if session is None:
         raise ApiError("mfa_verification_failed")
     return session
 
 
 def verify_webauthn(
+    asked: Asked,
     factor_id: str,
     challenge_id: str,
     sent: dict[str, Any],
@@ -156,38 +159,42 @@ def verify_webauthn(
     added_before: Any = None,
 ) -> Session:
     """Raise the caller's session to `aal2` by a security key. Raises `ApiError`."""
-    _check_site(sent)
-    factor = _own_factor(latchkey.db, factor_id)
+    _check_site(asked, sent)
+    factor = _own_factor(asked, asked.db, factor_id)
     # Before the challenge is spent.
-    proof_needed(*_acts(factor))
+    proof_needed(asked, *_acts(factor))
     if sent["type"] != _ceremony(factor):
         raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
-    challenge = assertions.spend_challenge(challenge_id, assertions.SECURITY_KEY, **_owner(factor.id))
+    challenge = assertions.spend_challenge(
+        asked, challenge_id, assertions.SECURITY_KEY, **_owner(asked, factor.id)
+    )
     response, created = sent["credential_response"], {}
     credential = assertion = None
     if factor.is_verified:
-        credential, assertion = assertions.verify(response, challenge, assertions.SECURITY_KEY)
+        credential, assertion = assertions.verify(asked, response, challenge, assertions.SECURITY_KEY)
         if credential.id != factor.id:
             raise assertions.failed(WRONG_SIGNATURE)
         assertions.require_older(credential, added_before)
     else:
-        created = assertions.verify_creation(response, challenge, assertions.SECURITY_KEY)
-    issue = about_own("webauthn", for_client=for_client)
-    return _use_key(factor, created, credential, assertion, issue)
+        created = assertions.verify_creation(asked, response, challenge, assertions.SECURITY_KEY)
+    issue = about_own(asked, "webauthn", for_client=for_client)
+    return _use_key(asked, factor, created, credential, assertion, issue)
 
 
-def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue) -> Session:
+def _use_key(
+    asked: Asked, factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue
+) -> Session:
     refusal = None
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         issue.confirm(tx)
-        caller = lock_caller(tx, *_acts(factor), given="begun")
+        caller = lock_caller(asked, tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
-        if _own_factor(tx, factor.id).is_verified != factor.is_verified:
+        if _own_factor(asked, tx, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
             refusal = assertions.use(tx, credential, assertion, caller.email)
         if refusal is None:
-            return Session(_complete(tx, caller, factor, "webauthn", **created), issue)
+            return Session(_complete(asked, tx, caller, factor, "webauthn", **created), issue)
     raise refusal
 
 
@@ -197,46 +204,46 @@ def _acts(factor: Any) -> list[Act]:
 
 
 def _complete(
-    tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any
+    asked: Asked, tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any
 ) -> "queries.RaiseSession":
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
-        check_room(tx, caller.id)
-        notify(tx, caller, "factor_added")
-        end_other_sessions(tx, caller.id)
+        check_room(asked, tx, caller.id)
+        notify(asked, tx, caller, "factor_added")
+        end_other_sessions(asked, tx, caller.id)
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
-    return raise_session(tx, g.caller.session_id, method, factor.id)
+    return raise_session(asked, tx, asked.caller.session_id, method, factor.id)
 
 
-def end_other_sessions(tx: Transaction, user_id: str) -> None:
+def end_other_sessions(asked: Asked, tx: Transaction, user_id: str) -> None:
     """End what is below the level of a user who is about to get a first factor: it began under other rules.
 
     So did pending changes of an address, which a thief could confirm afterwards without the factor.
     """
     if queries.count_verified_factors(tx, user_id=user_id).total == 0:
-        kept = g.caller.session_id
+        kept = asked.caller.session_id
         queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added", voids=True)
 
 
-def check_room(tx: Transaction, user_id: str) -> None:
+def check_room(asked: Asked, tx: Transaction, user_id: str) -> None:
     """Raises `ApiError` if a user whose row is locked may not have one more factor."""
-    most = latchkey.settings.mfa_max_enrolled_factors
+    most = asked.settings.mfa_max_enrolled_factors
     if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
         raise ApiError("too_many_enrolled_mfa_factors")
 
 
-def rename(factor_id: str, name: str) -> None:
+def rename(asked: Asked, factor_id: str, name: str) -> None:
     """Give one of the caller's factors another name."""
-    with latchkey.db.transaction() as tx:
-        _rename(tx, lock_caller(tx), factor_id, name)
+    with asked.db.transaction() as tx:
+        _rename(tx, lock_caller(asked, tx), factor_id, name)
 
 
-def rename_any(user_id: str, factor_id: str, name: str) -> str:
+def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
     """Give a verified factor of any user another name, and return it as JSON."""
-    with targets.act() as tx:
-        return _rename(tx, targets.lock(tx, user_id), factor_id, name)
+    with targets.act(asked) as tx:
+        return _rename(tx, targets.lock(asked, tx, user_id), factor_id, name)
 
 
 def _rename(tx: Transaction, user: Any, factor_id: str, name: str) -> str:
@@ -246,45 +253,45 @@ def _rename(tx: Transaction, user: Any, factor_id: str, name: str) -> str:
     return row.object
 
 
-def remove(factor_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
-    given = give_proof(guard.live_caller(), body, act)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, act, given=given)
+    given = give_proof(asked, asked.live_caller(), body, act)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)
         if factor.is_verified:
-            notify(tx, caller, "factor_removed")
+            notify(asked, tx, caller, "factor_removed")
             _record(tx, caller, "factor_removed", factor, "user.updated")
         queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
 
 
-def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
+def remove_recent(asked: Asked, tx: Transaction, caller: Any, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
-        notify(tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
+        notify(asked, tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(tx, caller, "factor_removed", factor, None)
     queries.remove_factors(tx, user_id=caller.id, ids=ids)
 
 
-def remove_any(user_id: str, factor_id: str) -> None:
+def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and notify the user."""
-    with targets.act() as tx:
-        remove_of(tx, targets.lock(tx, user_id), factor_id)
+    with targets.act(asked) as tx:
+        remove_of(asked, tx, targets.lock(asked, tx, user_id), factor_id)
 
 
-def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
+def remove_of(asked: Asked, tx: Transaction, user: Any, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(tx, user.id, factor_id)
     if factor.is_verified:
-        notify(tx, user, "factor_removed")
+        notify(asked, tx, user, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
     queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
     queries.forget_factors(tx, user_id=user.id)
 
 
-def _own_factor(db: Database | Transaction, factor_id: str) -> "queries.SelectFactor":
-    return _find(db, guard.caller_id(), factor_id, g.caller.session_id)
+def _own_factor(asked: Asked, db: Database | Transaction, factor_id: str) -> "queries.SelectFactor":
+    return _find(db, asked.caller.user_id, factor_id, asked.caller.session_id)
 
 
 def _find(

@@ -8,8 +8,8 @@ from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller, remove
-from auth.web import audit, g, guard
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked, admit
 from auth.web.errors import ApiError
 from sql import queries
 
@@ -20,61 +20,67 @@ class NewCodes(NamedTuple):
     created_at: str
 
 
-def create(body: dict[str, Any], *, replaces: bool | None = None, with_factor: bool = False) -> NewCodes:
+def create(
+    asked: Asked, body: dict[str, Any], *, replaces: bool | None = None, with_factor: bool = False
+) -> NewCodes:
     """Give the caller new recovery codes; `replaces` says whether there must be older ones, or must not.
     Raises `ApiError`.
 
     `with_factor` if the notice of a factor, just added, tells of both: its link removes the codes too.
     """
-    given = give_proof(guard.live_caller(), body, add("recovery_codes"))
+    given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
     codes = recovery_codes.new_codes()
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, add("recovery_codes"), given=given)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, add("recovery_codes"), given=given)
         known = queries.select_may_have_recovery_codes(tx, user_id=caller.id)
         if not known.has_factor:
             raise ApiError("mfa_recovery_codes_sole_factor")
         if replaces is not None and replaces != known.has_codes:
             raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
-        made = [latchkey.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes]
+        made = [
+            asked.parts.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes
+        ]
         name = body.get("friendly_name")
         row = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made, friendly_name=name)
         audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])
         if not with_factor:
-            notify(tx, caller, "recovery_codes_created", replaced=row.replaced)
+            notify(asked, tx, caller, "recovery_codes_created", replaced=row.replaced)
     return NewCodes(codes, row.friendly_name, caller.moment)
 
 
-def remove_all(body: dict[str, Any]) -> None:
+def remove_all(asked: Asked, body: dict[str, Any]) -> None:
     """Remove the caller's recovery codes. Raises `ApiError`."""
     act = remove("recovery_codes")
-    given = give_proof(guard.live_caller(), body, act)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, act, given=given)
+    given = give_proof(asked, asked.live_caller(), body, act)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, act, given=given)
         if not queries.delete_recovery_codes(tx, user_id=caller.id):
             raise ApiError("mfa_factor_not_found")
         audit.record(tx, caller.id, caller.email, ["recovery_codes_removed"], [])
-        notify(tx, caller, "factor_removed")
+        notify(asked, tx, caller, "factor_removed")
 
 
-def status() -> "queries.SelectRecoveryCodes":
+def status(asked: Asked) -> "queries.SelectRecoveryCodes":
     """Return how many codes the caller has, used or not, and since when."""
-    return guard.admit(queries.select_recovery_codes(latchkey.db, **guard.caller()))
+    return admit(queries.select_recovery_codes(asked.db, **asked.caller_parameters()))
 
 
-def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
+def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
     """Raise the caller's session to `aal2` by a recovery code. Raises `ApiError`."""
-    if is_asked(for_client=for_client) and not factor_codes.is_recovery_code(
-        guard.caller_id(), code, made_before
+    if is_asked(asked, for_client=for_client) and not factor_codes.is_recovery_code(
+        asked, asked.caller.user_id, code, made_before
     ):
         raise ApiError("recovery.mfa_verification_failed")
-    issue = about_own("mfa/recovery_code", for_client=for_client)
-    with latchkey.db.transaction() as tx:
-        code_mac = factor_codes.check_recovery_code(tx, guard.caller_id(), code, made_before)
+    issue = about_own(asked, "mfa/recovery_code", for_client=for_client)
+    with asked.db.transaction() as tx:
+        code_mac = factor_codes.check_recovery_code(asked, tx, asked.caller.user_id, code, made_before)
         issue.confirm(tx)
-        caller = lock_caller(tx)
+        caller = lock_caller(asked, tx)
         if spent := factor_codes.spend_recovery_code(tx, caller.id, code_mac):
             left = spent.remaining
             audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
-            notify(tx, caller, "recovery_code_used", remaining=left)
-            return Session(raise_session(tx, g.caller.session_id, "mfa/recovery_code", None), issue)
+            notify(asked, tx, caller, "recovery_code_used", remaining=left)
+            return Session(
+                raise_session(asked, tx, asked.caller.session_id, "mfa/recovery_code", None), issue
+            )
     raise ApiError("recovery.mfa_verification_failed")

@@ -6,6 +6,7 @@ from auth.flows.factors import factors, recovery_codes
 from auth.flows.sessions.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body
@@ -22,7 +23,7 @@ blueprint = Blueprint("factors", __name__)
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
     known = guard.live_caller()
-    return jsonify(factors.enrol(known, read_body(factor_schemas.FactorEnrolment())))
+    return jsonify(factors.enrol(current_asked(), known, read_body(factor_schemas.FactorEnrolment())))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
@@ -31,7 +32,7 @@ def enrol_factor() -> Response:
 def challenge_factor(factor_id: str) -> Response:
     guard.live_caller()
     site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
-    return jsonify(factors.challenge(_factor_id(factor_id), site))
+    return jsonify(factors.challenge(current_asked(), _factor_id(factor_id), site))
 
 
 @blueprint.post("/factors/<factor_id>/verify")
@@ -41,13 +42,16 @@ def challenge_factor(factor_id: str) -> Response:
 @asks_more
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
+    asked = current_asked()
     guard.live_caller()
     body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
     if "webauthn" in body:
-        session = factors.verify_webauthn(factor_id, body["challenge_id"], body["webauthn"], for_client=True)
+        session = factors.verify_webauthn(
+            asked, factor_id, body["challenge_id"], body["webauthn"], for_client=True
+        )
     else:
-        session = factors.verify_totp(factor_id, body["challenge_id"], body["code"], for_client=True)
-    return JsonResponse(token_response(session))
+        session = factors.verify_totp(asked, factor_id, body["challenge_id"], body["code"], for_client=True)
+    return JsonResponse(token_response(asked, session))
 
 
 @blueprint.delete("/factors/<factor_id>")
@@ -57,7 +61,7 @@ def verify_factor(factor_id: str) -> Response:
 @asks_more
 def delete_factor(factor_id: str) -> Response:
     body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
-    factors.remove(factor_id, body)
+    factors.remove(current_asked(), factor_id, body)
     return jsonify(id=factor_id)
 
 
@@ -73,21 +77,21 @@ def list_any_factors(user_id: str) -> Response:
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
     name = read_body(factor_schemas.FactorChange())["friendly_name"]
     user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
-    return JsonResponse(factors.rename_any(user_id, factor_id, name))
+    return JsonResponse(factors.rename_any(current_asked(), user_id, factor_id, name))
 
 
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
 @guard.service_role
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
     user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
-    factors.remove_any(user_id, factor_id)
+    factors.remove_any(current_asked(), user_id, factor_id)
     return jsonify(id=factor_id)
 
 
 @blueprint.get("/factors/recovery-codes")
 @guard.access_token(Level.SESSION)
 def get_recovery_code_status() -> Response:
-    status = recovery_codes.status()
+    status = recovery_codes.status(current_asked())
     if not status.total:
         raise ApiError("mfa_factor_not_found")
     return jsonify(_own_codes() | {"total": status.total, "remaining": status.remaining})
@@ -116,7 +120,7 @@ def regenerate_recovery_codes() -> Response:
 @limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 def remove_recovery_codes() -> Response:
-    recovery_codes.remove_all(read_body(schemas.Reauthentication()))
+    recovery_codes.remove_all(current_asked(), read_body(schemas.Reauthentication()))
     return jsonify(id=guard.caller_id())
 
 
@@ -137,14 +141,14 @@ def redeem_recovery_code() -> Response:
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
     guard.live_caller()
-    made = recovery_codes.create(read_body(schemas.Reauthentication()))
+    made = recovery_codes.create(current_asked(), read_body(schemas.Reauthentication()))
     return jsonify(codes=made.codes, created_at=made.created_at)
 
 
 @blueprint.get("/recovery_codes")
 @guard.access_token(Level.SESSION)
 def get_recovery_codes() -> Response:
-    status = recovery_codes.status()
+    status = recovery_codes.status(current_asked())
     return jsonify(remaining=status.remaining, created_at=status.created_at)
 
 
@@ -158,15 +162,18 @@ def verify_recovery_code() -> Response:
 
 def _new_codes(*, replaces: bool) -> Response:
     guard.live_caller()
-    made = recovery_codes.create(read_body(factor_schemas.RecoveryCodes()), replaces=replaces)
+    made = recovery_codes.create(
+        current_asked(), read_body(factor_schemas.RecoveryCodes()), replaces=replaces
+    )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)
 
 
 def _verify_code() -> Response:
+    asked = current_asked()
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
-    return JsonResponse(token_response(recovery_codes.verify(code, for_client=True)))
+    return JsonResponse(token_response(asked, recovery_codes.verify(asked, code, for_client=True)))
 
 
 def _own_codes() -> dict[str, Any]:

@@ -14,8 +14,8 @@ from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
-from auth.web import audit, g
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
@@ -27,13 +27,14 @@ def by_link(token: str) -> Proof:
     return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": [], "browser_hash": None}
 
 
-def by_code(address: str, code: str, browser_hash: bytes | None = None) -> Proof:
+def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Proof:
     """Return the proof by a code, typed in on a page of the browser with this hash, or sent to the API."""
-    macs = latchkey.codes.macs(address, code)
+    macs = asked.parts.codes.macs(address, code)
     return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
 
 def spend(
+    asked: Asked,
     link_type: str,
     proof: Proof,
     *,
@@ -50,25 +51,25 @@ def spend(
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
     asked for the link. `keeps_sign_up` unless the page of a code waits for another than a sign-up's.
     """
-    audit.note(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
-    proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": g.client["network"]}
+    asked.noted.note(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": asked.client["network"]}
     issue, members = Issue(), dict[str, Any]()
     try:
-        if is_asked(for_client=for_client):
-            issue, members = _issue(proof, redirects, redirect_to, is_shown, is_same)
-        with latchkey.db.transaction() as tx:
+        if is_asked(asked, for_client=for_client):
+            issue, members = _issue(asked, proof, redirects, redirect_to, is_shown, is_same)
+        with asked.db.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the verdict or the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
             user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
             if spent is None or user is None:
                 outcome = Outcome(refusal=ApiError("otp_expired"))
             elif issue.answer and link_type in one_time.CHANGES:
-                outcome = _sign_in_at_new_address(tx, spent, user, issue)
+                outcome = _sign_in_at_new_address(asked, tx, spent, user, issue)
             elif link_type in one_time.CHANGES:
-                outcome = _take_new_address(tx, spent, user, proof, redirects)
+                outcome = _take_new_address(asked, tx, spent, user, proof, redirects)
             else:
                 outcome = _confirm_address(
-                    tx, spent, user, redirects, is_shown, is_same, issue, keeps_sign_up
+                    asked, tx, spent, user, redirects, is_shown, is_same, issue, keeps_sign_up
                 )
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
@@ -79,7 +80,7 @@ def spend(
 
 
 def _issue(
-    proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
+    asked: Asked, proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
 ) -> tuple[Issue, dict[str, Any]]:
     """Ask the token hook about the session that a link or code opens for a client. Raises `ApiError`.
 
@@ -87,7 +88,7 @@ def _issue(
     good. Also returns the members of the response that tell of the first proof.
     """
     issue, outcome = Issue(), Outcome()
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         spent = queries.spend_one_time_token(tx, **proof)
         user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
         if spent is None or user is None:
@@ -96,23 +97,25 @@ def _issue(
             is_for_client = _signs_in(user, proof, redirects)
             # Otherwise it was taken before, and the hook refused.
             if is_for_client and spent.target not in (user.email, user.phone):
-                outcome = _take_new_address(tx, spent, user, proof, redirects=True)
+                outcome = _take_new_address(asked, tx, spent, user, proof, redirects=True)
         else:
-            is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
+            is_for_client = _is_for_client(asked, spent, redirects, redirect_to, is_same)
             if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
-                outcome = _confirm_address(tx, spent, user, redirects, is_shown, is_same, None)
+                outcome = _confirm_address(asked, tx, spent, user, redirects, is_shown, is_same, None)
         if spent and not outcome.refusal:
             queries.keep_one_time_token(tx, id=spent.id)
     if outcome.refusal or spent is None:
         raise outcome.refusal or ApiError("otp_expired")
-    issue = about_new(spent.user_id, spent.method, for_client=True) if is_for_client else issue
+    issue = about_new(asked, spent.user_id, spent.method, for_client=True) if is_for_client else issue
     return issue, outcome.members
 
 
-def _is_for_client(spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
+def _is_for_client(asked: Asked, spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
     """Whether an application gets the session, not a browser on our pages, and no authorization code."""
-    target = latchkey.redirects.checked(redirect_to or target_of(spent))
-    stays_here = waiting.is_elsewhere(spent, is_same=is_same) or latchkey.redirects.is_own_page(target)
+    target = asked.parts.redirects.checked(redirect_to or target_of(asked, spent))
+    stays_here = waiting.is_elsewhere(asked, spent, is_same=is_same) or asked.parts.redirects.is_own_page(
+        target
+    )
     return not redirects or not (spent.code_challenge or stays_here)
 
 
@@ -122,6 +125,7 @@ def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
 
 
 def _confirm_address(
+    asked: Asked,
     tx: Transaction,
     spent: Any,
     user: Any,
@@ -138,8 +142,8 @@ def _confirm_address(
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
-    is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
-    shown = {"is_shown": is_shown, "network": g.client["network"]}
+    is_elsewhere = redirects and waiting.is_elsewhere(asked, spent, is_same=is_same)
+    shown = {"is_shown": is_shown, "network": asked.client["network"]}
     if is_disputed:
         # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
         other: dict[str, Any] = {"address": spent.target, "is_repeated": True}
@@ -151,10 +155,10 @@ def _confirm_address(
     code, session = None, None
     # Without an issue, no session is opened yet.
     if issue and redirects and spent.code_challenge and not is_elsewhere:
-        code = write_code(tx, user.id, spent.code_challenge, spent.method)
+        code = write_code(asked, tx, user.id, spent.code_challenge, spent.method)
     elif issue:
-        session = open_session(tx, user.id, spent.method, issue)
-        notify_of_sign_in(tx, user.id, session, address=spent.target)
+        session = open_session(asked, tx, user.id, spent.method, issue)
+        notify_of_sign_in(asked, tx, user.id, session, address=spent.target)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
         "password_changed" if proved.sets_password and not is_sign_up else None,
@@ -176,14 +180,16 @@ def _confirm_address(
         session=Session(session, issue) if session and issue else None,
         authorization_code=code,
         # A code is for the application alone.
-        redirect_to=target_of(spent) if session else spent.redirect_to,
+        redirect_to=target_of(asked, spent) if session else spent.redirect_to,
         members=members,
         is_elsewhere=is_elsewhere,
         purpose=spent.purpose,
     )
 
 
-def _take_new_address(tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool) -> Outcome:
+def _take_new_address(
+    asked: Asked, tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool
+) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
     kind = addresses.kind_of(spent.target)
     if spent.target != getattr(user, f"new_{kind}"):
@@ -194,15 +200,15 @@ def _take_new_address(tx: Transaction, spent: Any, user: Any, proof: Proof, redi
     is_first = first_address.is_without_address(user)
     queries.make_way(tx, addresses=[spent.target], owner_id=user.id, because="proved_by_other")
     act, old_address = f"{kind}_changed", getattr(user, kind)
-    notify(tx, user, act, **{f"new_{kind}": spent.target})
+    notify(asked, tx, user, act, **{f"new_{kind}": spent.target})
     queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:
-        first_address.finish(tx, user.id, spent.session_id)
+        first_address.finish(asked, tx, user.id, spent.session_id)
     else:
         queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act, voids=True)
 
-    session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
+    session = open_session(asked, tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
     acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
     details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
@@ -211,9 +217,9 @@ def _take_new_address(tx: Transaction, spent: Any, user: Any, proof: Proof, redi
     return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
 
 
-def _sign_in_at_new_address(tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
+def _sign_in_at_new_address(asked: Asked, tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
     """Open the session about which the hook was asked, once the address was taken."""
-    session = open_session(tx, user.id, "otp", issue)
+    session = open_session(asked, tx, user.id, "otp", issue)
     details = {"method": "otp", "session_id": session.session_id}
     audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
     return Outcome(Session(session, issue), redirect_to=spent.redirect_to)

@@ -4,33 +4,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from auth.flows.messages.outgoing import own_url
-from auth.web import g
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.input import checked_redirect, sent_redirect
 
 # Links that lead to our page for a new password.
 TO_PASSWORD = {"recovery", "invite", "undo"}
 
 
-def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
+def requested_target(asked: Asked, purpose: str, body: Mapping[str, Any]) -> str | None:
     """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
-    sent, checked = sent_redirect(body), checked_redirect(body)
-    if (sent and latchkey.redirects.allowed(sent)) or g.in_dialect or body.get("code_challenge"):
+    sent, checked = sent_redirect(asked, body), checked_redirect(asked, body)
+    if (sent and asked.parts.redirects.allowed(sent)) or asked.in_dialect or body.get("code_challenge"):
         return checked
-    return _own_target(purpose, has_page=False) or checked
+    return _own_target(asked, purpose, has_page=False) or checked
 
 
-def _own_target(purpose: str, *, has_page: bool) -> str | None:
+def _own_target(asked: Asked, purpose: str, *, has_page: bool) -> str | None:
     """Return the page of ours that a link without `redirect_to` leads to, or None."""
     # `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
     # sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which
     # therefore count as an application's.
     is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
-    if not (is_ours and latchkey.settings.pages):
+    if not (is_ours and asked.settings.pages):
         return None
-    return own_url("new-password", {"then": "site"} if latchkey.settings.has_site else {})
+    return own_url(asked.settings, "new-password", {"then": "site"} if asked.settings.has_site else {})
 
 
-def target_of(link: Any) -> str | None:
+def target_of(asked: Asked, link: Any) -> str | None:
     """Return where a link leads, by its page's button and for a program: None for the site."""
-    return link.redirect_to or _own_target(link.purpose, has_page=latchkey.settings.has_site)
+    return link.redirect_to or _own_target(asked, link.purpose, has_page=asked.settings.has_site)

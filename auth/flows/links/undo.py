@@ -15,8 +15,8 @@ from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
-from auth.web import audit, g
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
@@ -29,72 +29,74 @@ class Answer(NamedTuple):
     assertion: Assertion | None = None
 
 
-def challenge(token: str) -> dict[str, Any] | None:
+def challenge(asked: Asked, token: str) -> dict[str, Any] | None:
     """Return a challenge for the user of a link, with options, or None if no credential is asked for."""
-    known = _credentials(token)
+    known = _credentials(asked, token)
     if not known:
         return None
     # The link proves the mailbox, so presence is enough, for passkeys too.
-    sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
-    row = assertions.write_challenge(latchkey.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
+    sent, options = asked.parts.relying_party.request_options(known, is_passkey=False)
+    row = assertions.write_challenge(asked.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
     return {"challenge_id": row.id, "options": options}
 
 
-def verify(token: str, sent: dict[str, Any]) -> Answer:
+def verify(asked: Asked, token: str, sent: dict[str, Any]) -> Answer:
     """Spend the challenge, and verify the response to it. Raises `ApiError`."""
-    known = {bytes(row.credential_id or b""): row for row in _credentials(token)}
+    known = {bytes(row.credential_id or b""): row for row in _credentials(asked, token)}
     if not known:
         raise ApiError("undo.insufficient_aal")
     owner = {"user_id": next(iter(known.values())).user_id}
-    challenge = assertions.spend_challenge(sent["challenge_id"], assertions.SECURITY_KEY, **owner)
-    row, assertion = assertions.check(sent["credential"], challenge, known.get, is_passkey=False)
+    challenge = assertions.spend_challenge(asked, sent["challenge_id"], assertions.SECURITY_KEY, **owner)
+    row, assertion = assertions.check(asked, sent["credential"], challenge, known.get, is_passkey=False)
     return Answer("", row, assertion)
 
 
-def asked_factors(token: str) -> "list[queries.ListAskedFactors]":
+def asked_factors(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
     """Return the factors of which the link asks for one, if any."""
-    return queries.list_asked_factors(latchkey.db, token_hash=one_time.hash_token(token))
+    return queries.list_asked_factors(asked.db, token_hash=one_time.hash_token(token))
 
 
-def _credentials(token: str) -> "list[queries.ListAskedFactors]":
-    return [row for row in asked_factors(token) if row.credential_id is not None]
+def _credentials(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
+    return [row for row in asked_factors(asked, token) if row.credential_id is not None]
 
 
-def take_back(token: str, answer: Answer, kept: Container[str]) -> str | None:
+def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) -> str | None:
     """Spend a link, and give the account to the owner of the link's address. Returns the address, or None if
     it belongs to another user. Raises `ApiError`.
 
     `kept` are the ids of what was added in the last seven days and stays.
     """
     token_hash = one_time.hash_token(token)
-    audit.note(token_hash=token_hash, type="undo")
-    asked = asked_factors(token)
-    if asked and answer.code:
+    asked.noted.note(token_hash=token_hash, type="undo")
+    factors = asked_factors(asked, token)
+    if factors and answer.code:
         # In a transaction of its own, because codes are counted before the user's row is locked.
-        network = g.client["network"]
-        queries.record_mail_proof(latchkey.db, user_id=asked[0].user_id, network=network)
+        network = asked.client["network"]
+        queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
     try:
-        with latchkey.db.transaction() as tx:
+        with asked.db.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the attempt.
-            refusal = _refusal(tx, asked, answer)
+            refusal = _refusal(asked, tx, factors, answer)
             if refusal is None:
                 queries.lock_users_of_undo(tx, token_hash=token_hash)
                 spent = found(queries.spend_undo_link(tx, token_hash=token_hash), "otp_expired")
                 added = queries.list_undone(tx, token_hash=token_hash)
-                _take_back(tx, spent, [way for way in added if way.id not in kept])
+                _take_back(asked, tx, spent, [way for way in added if way.id not in kept])
                 return spent.target if spent.comes_back else None
     except UniqueViolation:
         raise ApiError("email_exists") from None
     raise refusal
 
 
-def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: Answer) -> ApiError | None:
+def _refusal(
+    asked: Asked, tx: Transaction, factors: "list[queries.ListAskedFactors]", answer: Answer
+) -> ApiError | None:
     """Check the factor that a link asks for."""
-    if not asked:
+    if not factors:
         return None
     if not answer.assertion:
         # The first page sends none, which is no attempt.
-        is_right = bool(answer.code) and factor_codes.proves_owner(tx, asked, answer.code)
+        is_right = bool(answer.code) and factor_codes.proves_owner(asked, tx, factors, answer.code)
         return None if is_right else ApiError("undo.insufficient_aal")
     credential: Any = answer.credential
     user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")
@@ -105,7 +107,7 @@ def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: A
     return None if is_good else assertions.counter_fell()
 
 
-def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
+def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
     """Remove what was added, and everything that gives access, and give the address back."""
     user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     ids = [way.id for way in removed]
@@ -114,9 +116,9 @@ def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]")
     queries.restore_factors(tx, user_id=user.id)
     queries.forget_factors(tx, user_id=user.id)
     if spent.comes_back:
-        _give_back(tx, user, spent.target)
+        _give_back(asked, tx, user, spent.target)
     else:
-        removal.check_remaining(tx, user.id)
+        removal.check_remaining(asked, tx, user.id)
     queries.set_password(tx, user_id=user.id, password_hash=None)
     queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone", voids=True)
     queries.forget_mail_proofs(tx, user_id=user.id)
@@ -126,7 +128,7 @@ def _take_back(tx: Transaction, spent: Any, removed: "list[queries.ListUndone]")
     audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
 
-def _give_back(tx: Transaction, user: Any, address: str) -> None:
+def _give_back(asked: Asked, tx: Transaction, user: Any, address: str) -> None:
     kind = addresses.kind_of(address)
     if getattr(user, kind) == address:
         return
@@ -137,5 +139,5 @@ def _give_back(tx: Transaction, user: Any, address: str) -> None:
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link: it would take the account away again.
-        notify(tx, user, "email_changed", undo=False, new_email=address)
+        notify(asked, tx, user, "email_changed", undo=False, new_email=address)
     queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

@@ -24,6 +24,7 @@ from auth.web import (
     schemas,
 )
 from auth.web.application import FORM, JsonResponse, redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
@@ -91,6 +92,7 @@ def verify_link() -> Response:
 @refuses_by_page
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
+    asked = current_asked()
     if request.mimetype == FORM:
         form = read_form(form_schemas.VerifyForm())
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
@@ -98,11 +100,11 @@ def verify() -> Response:
     if "token_hash" in body:
         proof = by_link(body["token_hash"])
     else:
-        proof = by_code(body.get("email") or body["phone"], body["token"])
-    outcome = spend(body["type"], proof, redirects=False, for_client=True)
+        proof = by_code(asked, body.get("email") or body["phone"], body["token"])
+    outcome = spend(asked, body["type"], proof, redirects=False, for_client=True)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
-    return JsonResponse(token_response(outcome.session, **outcome.members))
+    return JsonResponse(token_response(asked, outcome.session, **outcome.members))
 
 
 def _decline(form: Mapping[str, str]) -> Response:
@@ -116,7 +118,11 @@ def _decline(form: Mapping[str, str]) -> Response:
 def show_done() -> Response:
     """Tell the browser that has sent the form of a link what that did, so that reloading sends nothing."""
     what, here = forms.signed("done"), request.full_path
-    given = waiting.typed_address(request.args.get("typed", "")) if what == "given_back" else None
+    given = (
+        waiting.typed_address(current_asked(), request.args.get("typed", ""))
+        if what == "given_back"
+        else None
+    )
     if given:
         shown = address(masked(given.address))
         return page("undone.html", here=here, problem=None, typed=given.id, shown=shown)
@@ -127,15 +133,16 @@ def show_done() -> Response:
 
 
 def _page_of_link(query: Mapping[str, str]) -> Response:
+    asked = current_asked()
     purposes = one_time.PURPOSES.get(query["type"], [])
     link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
-    target = _target(query, targets.target_of(link))
+    target = _target(query, targets.target_of(asked, link))
     if link.purpose == "undo":
         return _undo_page(query, link, target)
     application, next_page = redirects.ends_of(target)
-    elsewhere = waiting.is_elsewhere(link)
+    elsewhere = waiting.is_elsewhere(asked, link)
     return page(
         "link.html",
         form_target=application,
@@ -144,15 +151,16 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
         query=query,
         link=link,
         elsewhere=elsewhere,
-        code=waiting.code_elsewhere(link, query["token"]) if elsewhere and link.browser_hash else None,
+        code=waiting.code_elsewhere(asked, link, query["token"]) if elsewhere and link.browser_hash else None,
     )
 
 
 def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str) -> Response:
     """Show what taking the account back removes. After a form without the right factor, ask for that."""
+    asked = current_asked()
     token, is_asked = query["token"], request.method == "POST"
     token_hash = one_time.hash_token(token)
-    challenge = undo.challenge(token) if is_asked else None
+    challenge = undo.challenge(asked, token) if is_asked else None
     return page(
         "undo.html",
         form_target=redirects.ends_of(target)[0],
@@ -162,7 +170,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
         comes_back=queries.select_comes_back(latchkey.db, token_hash=token_hash).comes_back,
         undone=queries.list_undone(latchkey.db, token_hash=token_hash),
         kept=_kept(),
-        needs_factor=bool(undo.asked_factors(token)),
+        needs_factor=bool(undo.asked_factors(asked, token)),
         is_asked=is_asked,
         challenge=challenge,
         script=challenge is not None,
@@ -193,6 +201,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _take_back(query)
     try:
         outcome = spend(
+            current_asked(),
             link_type,
             by_link(query["token"]),
             redirects=True,
@@ -217,8 +226,9 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
+    asked = current_asked()
     try:
-        given = undo.take_back(query["token"], _answer(query), _kept())
+        given = undo.take_back(asked, query["token"], _answer(query), _kept())
     except ApiError as error:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
@@ -226,7 +236,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return redirects.redirect_done(target, "undo", _DONE["undo"])
     if given is None:
         return redirect_to_own("verify/done", "undone")
-    kept = waiting.keep_address(given, **cookies.bound(), has_asked=False)
+    kept = waiting.keep_address(asked, given, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
@@ -254,7 +264,7 @@ def _answer(query: Mapping[str, str]) -> undo.Answer:
     if "challenge_id" not in query:
         return undo.Answer(query.get("factor_code", ""))
     sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
-    return undo.verify(query["token"], sent)
+    return undo.verify(current_asked(), query["token"], sent)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

@@ -11,32 +11,32 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import code_address, lock_caller
 from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, g, guard, targets
-from auth.web.context import latchkey
+from auth.web import audit, targets
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
 
-def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
+def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
     of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
-    admission.check_channel(email, phone)
-    address, link = email or body["phone"], {"redirect_to": requested_target(purpose, body)}
-    message = outgoing.Message(address, channel=body.get("channel"))
+    admission.check_channel(asked, email, phone)
+    address, link = email or body["phone"], {"redirect_to": requested_target(asked, purpose, body)}
+    message = outgoing.Message(asked, address, channel=body.get("channel"))
     new_id, refusal = None, dict[str, Any]()
-    if body.get("create_user") and not latchkey.settings.disable_signup:
+    if body.get("create_user") and not asked.settings.disable_signup:
         try:
-            new_id = may_become(email, phone, data=body.get("data"))
+            new_id = may_become(asked, email, phone, data=body.get("data"))
         except ApiError:
             # For the audit log alone: the client would learn that the address is free.
-            refusal = g.subject["details"] if g.subject else {}
+            refusal = asked.noted.subject["details"] if asked.noted.subject else {}
     take = outgoing.take_quota if target_id else outgoing.count
-    has_quota = take(address).refused_by is None
-    with targets.act() if target_id else latchkey.db.transaction() as tx:
+    has_quota = take(asked, address).refused_by is None
+    with targets.act(asked) if target_id else asked.db.transaction() as tx:
         created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
         if target_id:
-            targets.lock(tx, target_id)
+            targets.lock(asked, tx, target_id)
         browser = {"browser_hash": body.get("browser_hash")}
         is_other = purpose not in ("signup", "sms_signup")
         # A stranger may have signed up, and send that code again to the owner, who waits for this one.
@@ -46,8 +46,8 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         if target_id and not (is_due and user_id == target_id):
             raise ApiError("undue.validation_failed")
-        bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker()}
-        write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
+        bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker(asked)}
+        write_requested(asked, tx, message, purpose, user, link, bound_to, is_due=is_due)
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
@@ -56,11 +56,12 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         audit.record(tx, user_id, email, acts, events, **details)
     if has_quota and not is_due:
         why = "the user of this address is banned or needs none" if user else "no user has this address"
-        outgoing.tell_developer(address, f"not sent: {why}")
+        outgoing.tell_developer(asked, address, f"not sent: {why}")
     return message.id
 
 
 def write_requested(
+    asked: Asked,
     tx: Transaction,
     message: outgoing.Message,
     purpose: str,
@@ -73,25 +74,27 @@ def write_requested(
 ) -> None:
     """Write a message and its token for a row of `lock_recipient`; one of kind `none` unless it is due."""
     user_id = user and user.id
-    asked = {"session_id": user and user.session_id, "password_hash": user and user.own_password_hash}
-    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **asked)
+    own = {"session_id": user and user.session_id, "password_hash": user and user.own_password_hash}
+    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **own)
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
     message.write(tx, user_id, kind, secret=is_due, **link | variables | (user.sign_up if user else {}))
 
 
-def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] | None = None) -> str:
+def send_reauthentication_code(
+    asked: Asked, known: Any, bound_to: Mapping[str, bytes | None] | None = None
+) -> str:
     """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")
-    message, user_id = outgoing.Message(address, link=False), guard.caller_id()
-    quota = outgoing.take_quota(address)
-    with latchkey.db.transaction() as tx:
-        lock_caller(tx)
-        asked = {"session_id": g.caller.session_id, **(bound_to or {})}
-        message.write_token(tx, user_id, "reauthentication", **asked)
+    message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
+    quota = outgoing.take_quota(asked, address)
+    with asked.db.transaction() as tx:
+        lock_caller(asked, tx)
+        own = {"session_id": asked.caller.session_id, **(bound_to or {})}
+        message.write_token(tx, user_id, "reauthentication", **own)
         message.write(tx, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
         audit.record(tx, user_id, None, ["message_requested"], [], **details)
-    outgoing.add_quota_headers(quota)
+    outgoing.add_quota_headers(asked, quota)
     return message.id

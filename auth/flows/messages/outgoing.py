@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import request
 from limits import RateLimitItem
 
 from auth.core import addresses, promises
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
+from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.delivery import dev_inbox
-from auth.web import counts, g
-from auth.web.context import latchkey
+from auth.web import counts
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.limits import Window, add_headers, refusal
+from auth.web.limits import Window, refusal
 from sql import Transaction, queries
 
 _not_sent = ThrottledLog("message_not_sent")
@@ -30,7 +30,6 @@ _SETTINGS_OF_WINDOWS = {
     ("invite", False, False): "AUTH_RATE_LIMIT_INVITE",
 }
 _UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
-_MAX_LANGUAGES = 200
 # Seconds. What a stranger's message costs must not show in the requests that follow it.
 _LONGEST_DELAY = 0.75
 # What `write_token` needs beside the link and the code.
@@ -44,8 +43,8 @@ TOKEN_COLUMNS = dict.fromkeys(
 Windows = Sequence[dict[str, Any]]
 
 
-def own_url(path: str, parameters: Mapping[str, str]) -> str:
-    url = f"{latchkey.settings.base_url}/{path}"
+def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str:
+    url = f"{settings.base_url}/{path}"
     return f"{url}?{urlencode(parameters)}" if parameters else url
 
 
@@ -54,6 +53,7 @@ class Message:
 
     def __init__(
         self,
+        asked: Asked,
         address: str,
         *,
         link: bool = True,
@@ -67,7 +67,8 @@ class Message:
         self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if link and (is_mail or is_notice) else None
         self.code = one_time.code_of(self.link or one_time.new_token()) if code else None
-        self._address, self._is_notice, self._channel = address, is_notice, channel
+        self._asked, self._address = asked, address
+        self._is_notice, self._channel = is_notice, channel
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
         self._link_lifetime = lifetime if self.link else None
         self._code_lifetime = code_lifetime if self.code else None
@@ -84,7 +85,7 @@ class Message:
             target=self._address,
             token_hash=one_time.hash_token(self.link) if self.link else None,
             link_lifetime=self._link_lifetime,
-            code_mac=latchkey.codes.macs(self._address, self.code)[0] if self.code else None,
+            code_mac=self._asked.parts.codes.macs(self._address, self.code)[0] if self.code else None,
             code_lifetime=self._code_lifetime,
             **TOKEN_COLUMNS | others,
         )
@@ -94,14 +95,12 @@ class Message:
     ) -> None:
         """Write the message, with link and code if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
-        # A command has no request.
-        languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES] if request else ""
-        variables = {"languages": languages, "user_agent": g.client["user_agent"]}
+        variables = {"languages": self._asked.languages, "user_agent": self._asked.client["user_agent"]}
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
             variables["code_lifetime"] = self._code_lifetime
         if self._channel:
             variables["channel"] = self._channel
-        sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
+        sealed = self._asked.parts.sealer.seal_json(secrets, self.id) if secrets else None
         queries.write_message(
             tx,
             message_id=self.id,
@@ -112,46 +111,48 @@ class Message:
             message_secret=sealed if secret else None,
             token_id=self._token_id if secret else None,
             lifetime=self._link_lifetime or self._code_lifetime,
-            longest_delay=_LONGEST_DELAY if g.actor == "anonymous" else 0,
+            longest_delay=_LONGEST_DELAY if self._asked.actor == "anonymous" else 0,
             is_notice=self._is_notice,
         )
 
 
-def proved_address(user: Any) -> str | None:
+def proved_address(asked: Asked, user: Any) -> str | None:
     """Return where the notices of a user go."""
-    phone = user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+    phone = user.phone if user.phone_proved and asked.settings.offers_phone else None
     return user.email if user.email_proved else phone
 
 
-def notify(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
+def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
     """Notify a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
 
     It goes to the proved address. `others` are variables of the template.
     """
-    target = proved_address(user)
-    change = others | {"user_agent": g.client["user_agent"]}
+    target = proved_address(asked, user)
+    change = others | {"user_agent": asked.client["user_agent"]}
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
         return
-    message = Message(target, link=undo, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
+    message = Message(asked, target, link=undo, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
     if undo:
         message.write_token(tx, user.id, "undo")
     message.write(tx, user.id, kind, **others)
 
 
-def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "queries.CountMessage":
+def count(
+    asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False
+) -> "queries.CountMessage":
     """Count a request for a message, and return what refuses it. Call it outside a transaction."""
     # It would lock the total. `windows` replace those of the recipient; one that `is_new` counts as unproved.
-    settings = latchkey.settings
-    site = None if g.actor == "service_role" else networks.site_of(g.client["network"])
+    settings = asked.settings
+    site = None if asked.actor == "service_role" else networks.site_of(asked.client["network"])
     if not windows:
-        windows = [*_windows_here(address)]
+        windows = [*_windows_here(asked, address)]
         per_recipient = settings.rate_limit_messages_per_recipient
         windows += [counts.window("message", limit, address) for limit in per_recipient]
     is_mail = addresses.is_email(address)
     total = settings.rate_limit_mail_total if is_mail else settings.rate_limit_sms_total
     row = queries.count_message(
-        latchkey.db,
+        asked.db,
         address=None if is_new else address,
         windows=json.dumps(windows if settings.rate_limits_enabled else []),
         site=site,
@@ -160,7 +161,7 @@ def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "quer
         seconds=total.get_expiry(),
     )
     if row.refused_by:
-        _log_unsent(address, _reason(row, windows, total, "MAIL" if is_mail else "SMS"))
+        _log_unsent(asked, address, _reason(row, windows, total, "MAIL" if is_mail else "SMS"))
     return row
 
 
@@ -178,46 +179,46 @@ def _reason(row: "queries.CountMessage", windows: Windows, total: RateLimitItem,
     return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
 
 
-def _log_unsent(address: str, reason: str) -> None:
+def _log_unsent(asked: Asked, address: str, reason: str) -> None:
     _not_sent.count(reason=reason)
-    tell_developer(address, reason)
+    tell_developer(asked, address, reason)
 
 
-def tell_developer(address: str, reason: str) -> None:
+def tell_developer(asked: Asked, address: str, reason: str) -> None:
     """Say why a message is not sent, where a developer looks for it. Call it outside a transaction."""
-    settings = latchkey.settings
+    settings = asked.settings
     sender = settings.smtp_url if addresses.is_email(address) else settings.sms_provider
     if sender == "console" or (sender is None and settings.is_local):
         print(f"To {address}: {reason}", flush=True)  # where the message would have been
     if settings.dev_inbox:
-        dev_inbox.keep_unsent(latchkey.db, latchkey.sealer, str(uuid.uuid4()), address, reason)
+        dev_inbox.keep_unsent(asked.db, asked.parts.sealer, str(uuid.uuid4()), address, reason)
 
 
 def take_quota(
-    address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
+    asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
 ) -> "queries.CountMessage":
     """Count like `count`. Raises `ApiError` for what refuses it, but not for windows of `hides_recipient`."""
-    row = count(address, windows, is_new=is_new)
+    row = count(asked, address, windows, is_new=is_new)
     if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
-        raise _refusal(address, row)
+        raise _refusal(asked, address, row)
     return row
 
 
-def _refusal(address: str, row: "queries.CountMessage") -> ApiError:
-    if row.refused_by == "total" and g.actor in ("anonymous", "user"):
+def _refusal(asked: Asked, address: str, row: "queries.CountMessage") -> ApiError:
+    if row.refused_by == "total" and asked.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":
-        add_headers(Window(row.amount or 0, 0, row.seconds_left))
+        asked.noted.add_window(Window(row.amount or 0, 0, row.seconds_left))
     return too_early(address, row.seconds_left)
 
 
-def seconds_to_wait(address: str) -> float:
+def seconds_to_wait(asked: Asked, address: str) -> float:
     """Return when this network may request the next message to an address.
 
     Other limits would tell who else requests them, and whether a user has this phone.
     """
-    windows = _windows_here(address) if latchkey.settings.rate_limits_enabled else []
-    return queries.select_wait(latchkey.db, windows=json.dumps(windows)).seconds
+    windows = _windows_here(asked, address) if asked.settings.rate_limits_enabled else []
+    return queries.select_wait(asked.db, windows=json.dumps(windows)).seconds
 
 
 def too_early(address: str, seconds: float) -> ApiError:
@@ -225,12 +226,12 @@ def too_early(address: str, seconds: float) -> ApiError:
     return refusal("over_email_send_rate_limit" if is_mail else "over_sms_send_rate_limit", seconds)
 
 
-def _windows_here(address: str) -> Windows:
-    limits, network = latchkey.settings.rate_limit_messages, g.client["network"]
+def _windows_here(asked: Asked, address: str) -> Windows:
+    limits, network = asked.settings.rate_limit_messages, asked.client["network"]
     return [counts.window("message", limit, address, network) for limit in limits]
 
 
-def add_quota_headers(row: Any) -> None:
+def add_quota_headers(asked: Asked, row: Any) -> None:
     """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
-        add_headers(Window(row.amount, row.remaining, row.resets_in))
+        asked.noted.add_window(Window(row.amount, row.remaining, row.resets_in))

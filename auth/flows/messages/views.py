@@ -4,6 +4,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.flows.messages.message_requests import request_message, send_reauthentication_code
 from auth.web import Level, dialect, guard, schemas
+from auth.web.asked import current_asked
 from auth.web.input import read_body
 from auth.web.limits import limited
 
@@ -13,7 +14,7 @@ blueprint = Blueprint("passwordless", __name__)
 @blueprint.post("/magiclink")
 @limited("request_sign_in")
 def magiclink() -> Response:
-    return _sent(request_message("magiclink", read_body(schemas.Magiclink())))
+    return _sent(request_message(current_asked(), "magiclink", read_body(schemas.Magiclink())))
 
 
 @blueprint.post("/otp")
@@ -22,14 +23,14 @@ def magiclink() -> Response:
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by email together with a link."""
     body = read_body(schemas.Otp())
-    return _sent(request_message("magiclink" if "email" in body else "sms", body))
+    return _sent(request_message(current_asked(), "magiclink" if "email" in body else "sms", body))
 
 
 @blueprint.post("/recover")
 @limited("request_recovery")
 @dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
-    return _sent(request_message("recovery", read_body(schemas.Recover())))
+    return _sent(request_message(current_asked(), "recovery", read_body(schemas.Recover())))
 
 
 @blueprint.post("/resend")
@@ -37,7 +38,9 @@ def recover() -> Response:
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
     body = read_body(schemas.Resend())
-    return _sent(request_message({"sms": "sms_signup"}.get(body["type"], body["type"]), body))
+    return _sent(
+        request_message(current_asked(), {"sms": "sms_signup"}.get(body["type"], body["type"]), body)
+    )
 
 
 @blueprint.get("/reauthenticate")
@@ -49,7 +52,7 @@ def reauthenticate() -> Response:
     known = guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    return _sent(send_reauthentication_code(known))
+    return _sent(send_reauthentication_code(current_asked(), known))
 
 
 def _sent(message_id: str) -> Response:

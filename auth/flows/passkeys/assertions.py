@@ -12,8 +12,8 @@ from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidRespon
 from auth.flows.sessions.issuing import about_new, about_own
 from auth.flows.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
 from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import audit, g, guard
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
@@ -41,9 +41,9 @@ def write_challenge(
     )
 
 
-def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> bytes:
+def spend_challenge(asked: Asked, challenge_id: str, purpose: str, **owner: str | None) -> bytes:
     """Delete a challenge and return it, once. Raises `ApiError`."""
-    row = queries.spend_challenge(latchkey.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
     if not row.is_live:
@@ -51,33 +51,33 @@ def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> byt
     return bytes(row.challenge)
 
 
-def own_session() -> dict[str, str | None]:
+def own_session(asked: Asked) -> dict[str, str | None]:
     """Return the owner of challenges for the caller's session."""
-    return {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    return {"user_id": asked.caller.user_id, "session_id": asked.caller.session_id}
 
 
-def begin_sign_in() -> dict[str, Any]:
+def begin_sign_in(asked: Asked) -> dict[str, Any]:
     """Return a challenge, with options that any passkey of the site can answer."""
-    return _begin(latchkey.db)
+    return _begin(asked, asked.db)
 
 
-def begin_proof() -> dict[str, Any]:
+def begin_proof(asked: Asked) -> dict[str, Any]:
     """Return the same as `begin_sign_in`, for the caller's session."""
-    with latchkey.db.transaction() as tx:
-        lock_caller(tx)
-        return _begin(tx, **own_session())
+    with asked.db.transaction() as tx:
+        lock_caller(asked, tx)
+        return _begin(asked, tx, **own_session(asked))
 
 
-def _begin(db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
-    challenge, options = latchkey.relying_party.request_options(is_passkey=True)
+def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
+    challenge, options = asked.parts.relying_party.request_options(is_passkey=True)
     row = write_challenge(db, "passkey_authentication", challenge, **owner)
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def _verify_passkey(body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
+def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
     """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
-    challenge = spend_challenge(body["challenge_id"], "passkey_authentication", **owner)
-    return verify(body["credential"], challenge, PASSKEY)
+    challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
+    return verify(asked, body["credential"], challenge, PASSKEY)
 
 
 def name_of(user: Any) -> str:
@@ -85,32 +85,45 @@ def name_of(user: Any) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> dict[str, Any]:
+def verify_creation(
+    asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
+) -> dict[str, Any]:
     """Return the columns of a new credential. Raises `ApiError`."""
     is_passkey = factor_type == PASSKEY
     try:
-        return latchkey.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+        return asked.parts.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
     except InvalidResponse as error:
         raise failed(str(error)) from None
 
 
-def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
+def verify(
+    asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
+) -> tuple[Any, Assertion]:
     """Return the row of the credential that made an assertion, and the assertion. Raises `ApiError`."""
-    find = functools.partial(queries.select_credential, latchkey.db, factor_type=factor_type)
-    return check(response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY)
+    find = functools.partial(queries.select_credential, asked.db, factor_type=factor_type)
+    return check(
+        asked, response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY
+    )
 
 
 def check(
-    response: dict[str, Any], challenge: bytes, find: Callable[[bytes], Any], *, is_passkey: bool
+    asked: Asked,
+    response: dict[str, Any],
+    challenge: bytes,
+    find: Callable[[bytes], Any],
+    *,
+    is_passkey: bool,
 ) -> tuple[Any, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
     try:
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
-        audit.note(user_id=row and row.user_id)
+        asked.noted.note(user_id=row and row.user_id)
         # An unknown credential is refused like a wrong signature, and takes as long.
         public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
-        assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
+        assertion = asked.parts.relying_party.verify_request(
+            sent, challenge, public_key, is_passkey=is_passkey
+        )
     except InvalidResponse as error:
         raise failed(str(error)) from None
     # A passkey names its user; a security key may leave that out.
@@ -152,11 +165,11 @@ def failed(reason: str) -> ApiError:
     return ApiError("webauthn_verification_failed", f"credential: {reason}")
 
 
-def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
+def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`. Raises `ApiError`."""
-    passkey, assertion = _verify_passkey(body)
-    issue = about_new(passkey.user_id, "webauthn", for_client=for_client)
-    with latchkey.db.transaction() as tx:
+    passkey, assertion = _verify_passkey(asked, body)
+    issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
+    with asked.db.transaction() as tx:
         user = queries.lock_user(tx, user_id=passkey.user_id)
         if user is None:
             raise failed(WRONG_SIGNATURE)
@@ -164,9 +177,9 @@ def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
             raise ApiError("user_banned")
         refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:
-            opened = open_session(tx, user.id, "webauthn", issue)
-            notify_of_sign_in(tx, user.id, opened._replace(lacks_step=False))
-            session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
+            opened = open_session(asked, tx, user.id, "webauthn", issue)
+            notify_of_sign_in(asked, tx, user.id, opened._replace(lacks_step=False))
+            session = raise_session(asked, tx, opened.session_id, "webauthn", passkey.id)
             details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
             audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
             return Session(session, issue)
@@ -174,6 +187,7 @@ def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
 
 
 def prove(
+    asked: Asked,
     body: dict[str, Any],
     *,
     for_client: bool = False,
@@ -181,18 +195,18 @@ def prove(
     owner: dict[str, str | None] | None = None,
 ) -> tuple[str, Session]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
-    guard.live_caller()
-    passkey, assertion = _verify_passkey(body, **owner or {})
-    if passkey.user_id != guard.caller_id():
+    asked.live_caller()
+    passkey, assertion = _verify_passkey(asked, body, **owner or {})
+    if passkey.user_id != asked.caller.user_id:
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
-    issue = about_own("webauthn", for_client=for_client)
-    with latchkey.db.transaction() as tx:
+    issue = about_own(asked, "webauthn", for_client=for_client)
+    with asked.db.transaction() as tx:
         issue.confirm(tx)
-        caller = lock_caller(tx)
+        caller = lock_caller(asked, tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
-            session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
+            session = raise_session(asked, tx, asked.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
             return caller.moment, Session(session, issue)

@@ -11,61 +11,63 @@ from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.web import audit, g, targets
-from auth.web.context import latchkey
+from auth.web import audit, targets
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
 
-def require_enabled() -> None:
+def require_enabled(asked: Asked) -> None:
     """Raises `ApiError` if passkeys are disabled."""
-    if not latchkey.settings.passkeys_enabled:
+    if not asked.settings.passkeys_enabled:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def begin_registration(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    given = give_proof(known, body, add("passkey"))
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, add("passkey"), given=given)
-        excluded = _credentials(tx, caller.id)
-        challenge, options = latchkey.relying_party.creation_options(
+    given = give_proof(asked, known, body, add("passkey"))
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, add("passkey"), given=given)
+        excluded = _credentials(asked, tx, caller.id)
+        challenge, options = asked.parts.relying_party.creation_options(
             caller.id, assertions.name_of(caller), excluded, is_passkey=True
         )
-        row = assertions.write_challenge(tx, "passkey_registration", challenge, **assertions.own_session())
+        row = assertions.write_challenge(
+            tx, "passkey_registration", challenge, **assertions.own_session(asked)
+        )
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(known: Any, body: dict[str, Any]) -> str:
+def finish_registration(asked: Asked, known: Any, body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
-    owner = assertions.own_session()
-    challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
-    created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
+    owner = assertions.own_session(asked)
+    challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
+    created = assertions.verify_creation(asked, body["credential"], challenge, assertions.PASSKEY)
     name = webauthn.authenticator_name(created["aaguid"])
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "begun")
-        _credentials(tx, caller.id)
+        caller = lock_caller(asked, tx, add("passkey"), given=None if known.is_anonymous else "begun")
+        _credentials(asked, tx, caller.id)
         if not caller.is_anonymous:
-            factors.end_other_sessions(tx, caller.id)
-        notify(tx, caller, "passkey_added")
+            factors.end_other_sessions(asked, tx, caller.id)
+        notify(asked, tx, caller, "passkey_added")
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
-        session_id = g.caller.session_id
-        if g.caller.expires_at is None:
+        session_id = asked.caller.session_id
+        if asked.caller.expires_at is None:
             # A browser's session. The registration has verified the user, as a use of the passkey would.
-            raise_session(tx, session_id, "webauthn", row.id)
+            raise_session(asked, tx, session_id, "webauthn", row.id)
         else:
             queries.record_first_passkey(tx, session_id=session_id, user_id=caller.id, passkey_id=row.id)
         if caller.is_anonymous:
-            first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
+            first_address.finish_by_passkey(asked, tx, caller.id, asked.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
     return row.object
 
 
-def rename(passkey_id: str, name: str) -> str:
+def rename(asked: Asked, passkey_id: str, name: str) -> str:
     """Give one of the caller's passkeys another name, and return it as JSON."""
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx)
         ids = {"user_id": caller.id, "passkey_id": passkey_id}
         old = found(queries.select_passkey(tx, **ids), "webauthn_credential_not_found")
         row = queries.rename_passkey(tx, friendly_name=name, **ids)
@@ -74,53 +76,53 @@ def rename(passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, known: Any, passkey_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
-    given = give_proof(known, body, act)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, act, given=given)
-        _remove(tx, caller, passkey_id)
+    given = give_proof(asked, known, body, act)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, act, given=given)
+        _remove(asked, tx, caller, passkey_id)
 
 
-def remove_any(user_id: str, passkey_id: str) -> None:
+def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
-    with targets.act() as tx:
-        remove_of(tx, targets.lock(tx, user_id), passkey_id)
+    with targets.act(asked) as tx:
+        remove_of(asked, tx, targets.lock(asked, tx, user_id), passkey_id)
 
 
-def remove_all(user_id: str) -> int:
+def remove_all(asked: Asked, user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
-    with targets.act() as tx:
-        user = targets.lock(tx, user_id)
+    with targets.act(asked) as tx:
+        user = targets.lock(asked, tx, user_id)
         found = queries.list_verified_factors(tx, user_id=user.id)
         for factor in found:
-            (remove_of if factor.factor_type == "passkey" else factors.remove_of)(tx, user, factor.id)
+            (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, tx, user, factor.id)
         return len(found)
 
 
-def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
+def remove_of(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
-    _remove(tx, user, passkey_id)
+    _remove(asked, tx, user, passkey_id)
     queries.forget_factors(tx, user_id=user.id)
 
 
-def _credentials(tx: Transaction, user_id: str) -> list[Any]:
+def _credentials(asked: Asked, tx: Transaction, user_id: str) -> list[Any]:
     """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
     rows = queries.list_credentials(tx, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]
-    if len(own) >= latchkey.settings.mfa_max_enrolled_factors:
+    if len(own) >= asked.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_passkeys")
     return rows
 
 
-def _remove(tx: Transaction, user: Any, passkey_id: str) -> None:
+def _remove(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
-    notify(tx, user, "passkey_removed")
+    notify(asked, tx, user, "passkey_removed")
     queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
-    if g.actor != "service_role":
+    if asked.actor != "service_role":
         # As before the passkey. A proved address, in contrast, is not given up for another that is not.
-        removal.check_remaining(tx, user.id, password_counts=True)
+        removal.check_remaining(asked, tx, user.id, password_counts=True)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -5,6 +5,7 @@ from auth.flows.passkeys.assertions import begin_sign_in, sign_in
 from auth.flows.sessions.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
@@ -19,9 +20,10 @@ blueprint = Blueprint("passkeys", __name__)
 @limited("begin_passkey", key=guard.caller_on_network)
 @audited("change_refused")
 def begin_passkey_registration() -> Response:
-    passkeys.require_enabled()
+    asked = current_asked()
+    passkeys.require_enabled(asked)
     body = read_body(schemas.Reauthentication())
-    return jsonify(passkeys.begin_registration(guard.live_caller(), body))
+    return jsonify(passkeys.begin_registration(asked, guard.live_caller(), body))
 
 
 @blueprint.post("/passkeys/registration/verify")
@@ -29,25 +31,30 @@ def begin_passkey_registration() -> Response:
 @limited("add_passkey", key=guard.caller_on_network)
 @audited("change_refused")
 def finish_passkey_registration() -> Response:
-    passkeys.require_enabled()
+    asked = current_asked()
+    passkeys.require_enabled(asked)
     known = guard.live_caller()
     body = read_body(factor_schemas.PasskeyResponse())
-    return JsonResponse(passkeys.finish_registration(known, body))
+    return JsonResponse(passkeys.finish_registration(asked, known, body))
 
 
 @blueprint.post("/passkeys/authentication/options")
 @limited("begin_passkey_sign_in")
 def begin_passkey_sign_in() -> Response:
-    passkeys.require_enabled()
-    return jsonify(begin_sign_in())
+    asked = current_asked()
+    passkeys.require_enabled(asked)
+    return jsonify(begin_sign_in(asked))
 
 
 @blueprint.post("/passkeys/authentication/verify")
 @limited("sign_in_with_passkey")
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
-    passkeys.require_enabled()
-    return JsonResponse(token_response(sign_in(read_body(factor_schemas.PasskeyResponse()), for_client=True)))
+    asked = current_asked()
+    passkeys.require_enabled(asked)
+    return JsonResponse(
+        token_response(asked, sign_in(asked, read_body(factor_schemas.PasskeyResponse()), for_client=True))
+    )
 
 
 @blueprint.get("/passkeys")
@@ -63,7 +70,9 @@ def list_passkeys() -> Response:
 def rename_passkey(passkey_id: str) -> Response:
     guard.live_caller()
     name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
-    return JsonResponse(passkeys.rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
+    return JsonResponse(
+        passkeys.rename(current_asked(), known_id(passkey_id, "webauthn_credential_not_found"), name)
+    )
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
@@ -74,7 +83,7 @@ def rename_passkey(passkey_id: str) -> Response:
 def delete_passkey(passkey_id: str) -> Response:
     known = guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(known, passkey_id, read_body(schemas.Reauthentication()))
+    passkeys.remove(current_asked(), known, passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
 
@@ -92,5 +101,5 @@ def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     read_body(schemas.AdminInput())
     user_id = known_id(user_id, "user_not_found")
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove_any(user_id, passkey_id)
+    passkeys.remove_any(current_asked(), user_id, passkey_id)
     return jsonify(id=passkey_id)

@@ -13,8 +13,7 @@ from typing import Any
 
 from auth.core.tokens.access_tokens import SECOND_STEP
 from auth.extensions import TokenHook
-from auth.web import guard
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import unavailable
 from sql import Transaction, queries
 
@@ -47,10 +46,10 @@ class Issue:
             if now.decides != self.decides:
                 raise unavailable()
 
-    def claims(self, composed: dict[str, Any]) -> dict[str, Any]:
+    def claims(self, asked: Asked, composed: dict[str, Any]) -> dict[str, Any]:
         """Return the claims to sign for those of what was written."""
         if self.answer is None:
-            if token_hook():
+            if token_hook(asked):
                 raise RuntimeError("a token is issued without its hook")
             return composed
         # The answer, with the times and the level of what was written meanwhile.
@@ -60,11 +59,12 @@ class Issue:
 
 
 # Not about a session for a browser on our pages.
-def is_asked(*, for_client: bool) -> bool:
-    return for_client and token_hook() is not None
+def is_asked(asked: Asked, *, for_client: bool) -> bool:
+    return for_client and token_hook(asked) is not None
 
 
 def about_new(
+    asked: Asked,
     user_id: str | None,
     method: str,
     *,
@@ -74,50 +74,52 @@ def about_new(
 ) -> Issue:
     """Ask the hook about a user's session, which one on our pages may open. Raises `ApiError`."""
     issue = Issue(user_id=user_id, decided_by=opener)
-    if not is_asked(for_client=for_client):
+    if not is_asked(asked, for_client=for_client):
         return issue
-    return _about_user(issue, method=method, provider=provider, raises=method == "webauthn")
+    return _about_user(asked, issue, method=method, provider=provider, raises=method == "webauthn")
 
 
-def about_own(second_step: str | None, *, for_client: bool) -> Issue:
+def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Issue:
     """Ask the hook about the caller's session, which a second step may raise. Raises `ApiError`."""
-    own = guard.caller()
+    own = asked.caller_parameters()
     issue = Issue(own["caller_session_id"], own["caller_id"], own["caller_session_id"])
-    if not is_asked(for_client=for_client):
+    if not is_asked(asked, for_client=for_client):
         return issue
-    guard.live_caller()
-    return _about_user(issue, method=second_step, provider=None, raises=second_step is not None)
+    asked.live_caller()
+    return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
 
 
-def about_refresh(session_id: str, counter: int) -> Issue:
+def about_refresh(asked: Asked, session_id: str, counter: int) -> Issue:
     """Ask the hook, which there is, about a refresh, once it is counted. Raises `ApiError`."""
-    row = queries.begin_refresh(latchkey.db, session_id=session_id, counter=counter)
-    return answered(Issue(session_id), row and compose(row, session_id), row, "token_refresh")
+    row = queries.begin_refresh(asked.db, session_id=session_id, counter=counter)
+    return answered(asked, Issue(session_id), row and compose(asked, row, session_id), row, "token_refresh")
 
 
-def _about_user(issue: Issue, **steps: Any) -> Issue:
+def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
     row = None
     if issue.user_id:
         known = issue.user_id, issue.decided_by
-        row = queries.select_token(latchkey.db, user_id=known[0], session_id=known[1], **steps)
-    return answered(issue, row and compose(row, issue.session_id), row, row.amr[-1]["method"] if row else "")
+        row = queries.select_token(asked.db, user_id=known[0], session_id=known[1], **steps)
+    return answered(
+        asked, issue, row and compose(asked, row, issue.session_id), row, row.amr[-1]["method"] if row else ""
+    )
 
 
-def answered(issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
+def answered(asked: Asked, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
     """Ask the hook about claims, those of a row with `decides`, if there are any. Raises `ApiError`."""
-    ask = token_hook()
+    ask = token_hook(asked)
     if ask is None or claims is None:
         return replace(issue, decides=_NOTHING)
     return replace(issue, decides=row.decides, answer=ask(claims, method))
 
 
-def token_hook() -> TokenHook | None:
-    return next((hook for each in latchkey.extensions if (hook := each.token_hook())), None)
+def token_hook(asked: Asked) -> TokenHook | None:
+    return next((hook for each in asked.parts.extensions if (hook := each.token_hook())), None)
 
 
-def compose(row: Any, session_id: str) -> dict[str, Any]:
+def compose(asked: Asked, row: Any, session_id: str) -> dict[str, Any]:
     """Return the claims of a session, a row of `open_session`."""
     own = {"session_id": session_id, "aal": row.aal, "amr": row.amr}
-    claims = latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
-    is_restricted = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
-    return latchkey.access_tokens.restricted(claims) if is_restricted else claims
+    claims = asked.parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    is_restricted = row.lacks_step and asked.settings.mfa_tokens == SECOND_STEP
+    return asked.parts.access_tokens.restricted(claims) if is_restricted else claims

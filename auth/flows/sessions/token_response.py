@@ -6,15 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import request
-
 from auth.core import promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
-from auth.web import audit, cookies, g
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -54,50 +52,52 @@ class Outcome:
 
 
 def open_session(
-    tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
+    asked: Asked, tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
 ) -> "queries.OpenSession":
     """Open a session of a user whose row is locked, and return its row. Raises `ApiError`."""
     issue.confirm(tx)
-    network = None if is_handed_over else g.client["network"]
+    network = None if is_handed_over else asked.client["network"]
     columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}
-    browser = cookies.browser_name() if request.cookies else None
-    return queries.open_session(tx, **columns, browser=browser, **g.client | {"network": network})
+    return queries.open_session(tx, **columns, browser=asked.browser, **asked.client | {"network": network})
 
 
-def notify_of_sign_in(tx: Transaction, user_id: str, row: Any, *, address: str | None = None) -> None:
+def notify_of_sign_in(
+    asked: Asked, tx: Transaction, user_id: str, row: Any, *, address: str | None = None
+) -> None:
     """Notify a user of a sign-in that `is_new`, unless it was by a message to the same `address`."""
     user = queries.lock_user(tx, user_id=user_id) if row.is_new else None
-    if user and (address is None or outgoing.proved_address(user) != address):
-        outgoing.notify(tx, user, "new_sign_in", lacks_step=row.lacks_step)
+    if user and (address is None or outgoing.proved_address(asked, user) != address):
+        outgoing.notify(asked, tx, user, "new_sign_in", lacks_step=row.lacks_step)
 
 
 def raise_session(
-    tx: Transaction, session_id: str, method: str, factor_id: str | None
+    asked: Asked, tx: Transaction, session_id: str, method: str, factor_id: str | None
 ) -> "queries.RaiseSession":
     """Raise a session of a user whose row is locked to `aal2`, and return its row."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
-    return queries.raise_session(tx, **columns, network=g.client["network"])
+    return queries.raise_session(tx, **columns, network=asked.client["network"])
 
 
-def token_response(session: Session, **members: Any) -> str:
+def token_response(asked: Asked, session: Session, **members: Any) -> str:
     """Return the body of the response, as JSON."""
     # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(session))
+    body = json.dumps(members | tokens(asked, session))
     return f'{body[:-1]}, "user": {session.row.user_object}}}'
 
 
-def tokens(session: Session) -> dict[str, Any]:
-    row, access_tokens = session.row, latchkey.access_tokens
+def tokens(asked: Asked, session: Session) -> dict[str, Any]:
+    row, access_tokens = session.row, asked.parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(session.issue.claims(compose(row, row.session_id))),
+        "access_token": access_tokens.sign(session.issue.claims(asked, compose(asked, row, row.session_id))),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
-        "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
+        "refresh_token": asked.parts.refresh_tokens.make(row.session_id, row.counter),
     }
 
 
 def write_code(
+    asked: Asked,
     tx: Transaction,
     user_id: str,
     code_challenge: str,
@@ -122,22 +122,22 @@ def write_code(
         opened_by=opened_by,
         provider=provider,
         auth_time=auth_time,
-        network=g.client["network"],
-        browser=cookies.browser_name() if request.cookies else None,
+        network=asked.client["network"],
+        browser=asked.browser,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
     if tells:
-        notify_of_sign_in(tx, user_id, row)
+        notify_of_sign_in(asked, tx, user_id, row)
     return code
 
 
-def exchange(code: str, code_challenge: str) -> Session:
+def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
     """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
-    issue = _issue_for_code(code_hash, code_challenge)
-    with latchkey.db.transaction() as tx:
+    issue = _issue_for_code(asked, code_hash, code_challenge)
+    with asked.db.transaction() as tx:
         owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
-        audit.note(user_id=owner and owner.id)
+        asked.noted.note(user_id=owner and owner.id)
         known = queries.select_authorization_code(tx, code_hash=code_hash)
         if owner is None or known is None:
             raise ApiError("flow_state_not_found")
@@ -146,7 +146,9 @@ def exchange(code: str, code_challenge: str) -> Session:
         if known.session_id is None:
             if owner.is_banned:
                 raise ApiError("user_banned")
-            row = open_application_session(tx, owner, known.method, issue, known.opened_by, known.provider)
+            row = open_application_session(
+                asked, tx, owner, known.method, issue, known.opened_by, known.provider
+            )
             queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
             return Session(row, issue)
         reason = "authorization_code_reused"
@@ -155,24 +157,30 @@ def exchange(code: str, code_challenge: str) -> Session:
     raise ApiError("flow_state_not_found")
 
 
-def _issue_for_code(code_hash: bytes | None, code_challenge: str) -> Issue:
+def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
     known = None
-    if is_asked(for_client=True):
-        known = queries.select_authorization_code(latchkey.db, code_hash=code_hash)
+    if is_asked(asked, for_client=True):
+        known = queries.select_authorization_code(asked.db, code_hash=code_hash)
     if known and (known.session_id or not hmac.compare_digest(known.code_challenge, code_challenge)):
         known = None
     if known is None:
-        return about_new(None, "", for_client=True)
+        return about_new(asked, None, "", for_client=True)
     provider, opener = known.provider, known.opened_by
-    return about_new(known.user_id, known.method, for_client=True, provider=provider, opener=opener)
+    return about_new(asked, known.user_id, known.method, for_client=True, provider=provider, opener=opener)
 
 
 def open_application_session(
-    tx: Transaction, owner: Any, method: str, issue: Issue, opened_by: str | None, provider: str | None = None
+    asked: Asked,
+    tx: Transaction,
+    owner: Any,
+    method: str,
+    issue: Issue,
+    opened_by: str | None,
+    provider: str | None = None,
 ) -> "queries.OpenSession":
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
-    row = open_session(tx, owner.id, method, issue, is_handed_over=opened_by is not None)
+    row = open_session(asked, tx, owner.id, method, issue, is_handed_over=opened_by is not None)
     if provider:
         row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)
     if opened_by:

@@ -9,33 +9,32 @@ from auth.core.tokens import api_keys
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import Issue, answered, is_asked
-from auth.web import audit, g
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
-from auth.web.limits import Window, add_headers, refusal
-from sql import queries
+from auth.web.limits import Window, refusal
+from sql import Database, queries
 
 
-def exchange(key: str) -> dict[str, Any]:
+def exchange(asked: Asked, key: str) -> dict[str, Any]:
     """Return the token response for a key (RFC 6749, section 5.1). Raises `ApiError`."""
     try:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
-    row = _use(id, key)
+    row = _use(asked, id, key)
     if row is None:
-        owner = queries.select_owner_of_api_key(latchkey.db, id=id)
-        audit.note(user_id=owner and owner.user_id, api_key_id=id)
+        owner = queries.select_owner_of_api_key(asked.db, id=id)
+        asked.noted.note(user_id=owner and owner.user_id, api_key_id=id)
         raise ApiError("key.invalid_credentials")
-    claims, issue = _compose(row), Issue(user_id=row.user_id)
-    if is_asked(for_client=True):
-        issue = answered(issue, claims, row, "api_key")
-        with latchkey.db.transaction() as tx:
+    claims, issue = _compose(asked, row), Issue(user_id=row.user_id)
+    if is_asked(asked, for_client=True):
+        issue = answered(asked, issue, claims, row, "api_key")
+        with asked.db.transaction() as tx:
             issue.confirm(tx)
-            if queries.select_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key)) is None:
+            if queries.select_api_key(tx, id=id, key_macs=asked.parts.api_keys.macs(key)) is None:
                 raise unavailable()
     return {
-        "access_token": latchkey.access_tokens.sign(issue.claims(claims)),
+        "access_token": asked.parts.access_tokens.sign(issue.claims(asked, claims)),
         "token_type": "bearer",
         "expires_in": claims["exp"] - claims["iat"],
         "expires_at": claims["exp"],
@@ -43,23 +42,23 @@ def exchange(key: str) -> dict[str, Any]:
     }
 
 
-def _use(id: str, key: str) -> "queries.UseApiKey | None":
+def _use(asked: Asked, id: str, key: str) -> "queries.UseApiKey | None":
     """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets.
 
     Raises `ApiError`.
     """
-    settings, macs, network = latchkey.settings, latchkey.api_keys.macs(key), g.client["network"]
-    with latchkey.db.transaction() as tx:
+    settings, macs, network = asked.settings, asked.parts.api_keys.macs(key), asked.client["network"]
+    with asked.db.transaction() as tx:
         verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)
         row = queries.use_api_key(tx, id=id, key_macs=macs) if verdict.refused_for is None else None
     if verdict.refused_for is not None:
         raise refusal("over_request_rate_limit", verdict.refused_for)
     if row is None:
         return None
-    audit.note(user_id=row.user_id, api_key_id=id)
+    asked.noted.note(user_id=row.user_id, api_key_id=id)
     if settings.rate_limits_enabled:
         most = settings.rate_limit_refresh.amount
-        add_headers(Window(most, max(0, most - row.refreshes), row.seconds_left))
+        asked.noted.add_window(Window(most, max(0, most - row.refreshes), row.seconds_left))
         if row.refreshes > most:
             raise refusal("over_request_rate_limit", row.seconds_left)
     if row.state != "live":
@@ -67,8 +66,8 @@ def _use(id: str, key: str) -> "queries.UseApiKey | None":
     return row
 
 
-def _compose(row: Any) -> dict[str, Any]:
-    lifetime = min(promises.API_KEY_TOKEN_LIFETIME, latchkey.access_tokens.lifetime)
+def _compose(asked: Asked, row: Any) -> dict[str, Any]:
+    lifetime = min(promises.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
     expires_at = min(row.issued_at + lifetime, row.expires_at or math.inf)
     own = {
         "exp": expires_at,
@@ -77,31 +76,31 @@ def _compose(row: Any) -> dict[str, Any]:
         "api_key_id": row.api_key_id,
         "scope": " ".join(row.scopes),
     }
-    return latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    return asked.parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
 
 
-def introspect(key: str) -> dict[str, Any] | None:
+def introspect(asked: Asked, key: str) -> dict[str, Any] | None:
     """Return what a live key stands for, or None."""
     try:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         return None
-    row = queries.select_api_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
+    row = queries.select_api_key(asked.db, id=id, key_macs=asked.parts.api_keys.macs(key))
     if row is None:
         return None
     claims = {"sub": row.user_id, "api_key_id": id, "scope": " ".join(row.scopes), "iat": row.created_at}
     return claims | ({"exp": row.expires_at} if row.expires_at else {})
 
 
-def introspect_token(token: str) -> dict[str, Any] | None:
+def introspect_token(asked: Asked, token: str) -> dict[str, Any] | None:
     """Return the claims of now for an access token of a live key, or None. Raises `InvalidAccessToken`."""
-    caller = latchkey.access_tokens.verify_of_api_key(token)
-    row = user_of(caller)
+    caller = asked.parts.access_tokens.verify_of_api_key(token)
+    row = user_of(asked.db, caller)
     if row is None or row.state != "live":
         return None
-    return latchkey.access_tokens.claims_now(token, row.user_object)
+    return asked.parts.access_tokens.claims_now(token, row.user_object)
 
 
-def user_of(caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
+def user_of(db: Database, caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
     """Return the row of the user of a key's access token, with its `state`."""
-    return queries.select_user_of_api_key(latchkey.db, **vars(caller))
+    return queries.select_user_of_api_key(db, **vars(caller))

@@ -5,36 +5,36 @@ from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session
 from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import Level, g, guard
-from auth.web.context import latchkey
+from auth.web import Level
+from auth.web.asked import Asked
 from sql import queries
 
 
-def open_for_application(code_challenge: str | None, level: Level) -> Outcome:
+def open_for_application(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
     """Open a session for an application, or write the code that stands for it.
 
     Raises `ApiError` if the second step is missing.
     """
-    opened_by, for_client = g.caller.session_id, not code_challenge
-    if is_asked(for_client=for_client):
-        guard.live_caller(level)
-    issue = about_new(guard.caller_id(), "", for_client=for_client, opener=opened_by)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, caller=guard.caller(level))
+    opened_by, for_client = asked.caller.session_id, not code_challenge
+    if is_asked(asked, for_client=for_client):
+        asked.live_caller(level)
+    issue = about_new(asked, asked.caller.user_id, "", for_client=for_client, opener=opened_by)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx, caller=asked.caller_parameters(level))
         method = queries.select_session_method(tx, session_id=opened_by).method
         if code_challenge:
-            code = token_response.write_code(tx, caller.id, code_challenge, method, opened_by)
+            code = token_response.write_code(asked, tx, caller.id, code_challenge, method, opened_by)
             return Outcome(authorization_code=code)
-        row = token_response.open_application_session(tx, caller, method, issue, opened_by)
+        row = token_response.open_application_session(asked, tx, caller, method, issue, opened_by)
     return Outcome(Session(row, issue))
 
 
-def expect_site() -> None:
+def expect_site(asked: Asked) -> None:
     """Note that a flow of ours leads the browser to where the application begins its own sign-in."""
-    lifetime, session_id = promises.FLOW_LIFETIME, g.caller.session_id
-    queries.expect_site(latchkey.db, session_id=session_id, lifetime=lifetime)
+    lifetime, session_id = promises.FLOW_LIFETIME, asked.caller.session_id
+    queries.expect_site(asked.db, session_id=session_id, lifetime=lifetime)
 
 
-def meet_site() -> bool:
+def meet_site(asked: Asked) -> bool:
     """Whether the caller's browser comes from where `expect_site` has led it. Once."""
-    return queries.meet_site(latchkey.db, session_id=g.caller.session_id) == 1
+    return queries.meet_site(asked.db, session_id=asked.caller.session_id) == 1

@@ -17,7 +17,7 @@ from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.flows.sign_in.oauth import find_provider
 from auth.web import audit
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from sql import Transaction, queries
 
@@ -38,15 +38,15 @@ class _NewUser(Exception):
     """The hook has not been asked about the user who would be created."""
 
 
-def sign_in_with_id_token(body: dict[str, Any]) -> Session:
+def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """Open a session for an unused id_token. Raises `ApiError`."""
-    identity, id_token = read_id_token(body)
-    return sign_in(identity, for_client=True, id_token=id_token).session
+    identity, id_token = read_id_token(asked, body)
+    return sign_in(asked, identity, for_client=True, id_token=id_token).session
 
 
-def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
+def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
     """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
-    provider = find_provider(body["provider"])
+    provider = find_provider(asked, body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
         if provider is None:
@@ -62,6 +62,7 @@ def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any
 
 
 def sign_in(
+    asked: Asked,
     identity: ExternalIdentity,
     *,
     for_client: bool,
@@ -72,17 +73,17 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
-    user_id = None if admission.has_hook() else str(uuid.uuid4())
-    is_hooked = is_asked(for_client=for_client and not code_challenge)
+    user_id = None if admission.has_hook(asked) else str(uuid.uuid4())
+    is_hooked = is_asked(asked, for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.
         with suppress(UniqueViolation, _IdentityUnlinked):
             try:
-                issue = _issue(identity, id_token, user_id) if is_hooked else Issue()
-                outcome = _try_sign_in(identity, code_challenge, id_token, user_id, issue)
+                issue = _issue(asked, identity, id_token, user_id) if is_hooked else Issue()
+                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
-                user_id = may_become(identity.email, None, data=data, provider=provider)
+                user_id = may_become(asked, identity.email, None, data=data, provider=provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal
@@ -90,16 +91,17 @@ def sign_in(
     raise unavailable()
 
 
-def _issue(identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
+def _issue(asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
     """Ask the token hook, once the user is created or linked, unless the sign-in will be refused."""
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
-        user = None if is_spent else _user_of(tx, identity, new_user_id)
+        user = None if is_spent else _user_of(asked, tx, identity, new_user_id)
     user_id = None if user is None or isinstance(user, ApiError) else user.id
-    return about_new(user_id, "oauth", for_client=True, provider=identity.provider)
+    return about_new(asked, user_id, "oauth", for_client=True, provider=identity.provider)
 
 
 def _try_sign_in(
+    asked: Asked,
     identity: ExternalIdentity,
     code_challenge: str | None,
     id_token: IdToken,
@@ -107,29 +109,31 @@ def _try_sign_in(
     issue: Issue,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
-    audit.note(provider=identity.provider)
+    asked.noted.note(provider=identity.provider)
     known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         if id_token and not queries.spend_id_token(tx, **id_token):
             return Outcome(refusal=invalid_id_token())
-        user = _user_of(tx, identity, user_id)
+        user = _user_of(asked, tx, identity, user_id)
         if isinstance(user, ApiError):
             return Outcome(refusal=user)
         # A first proof of the address: what was known before was of others.
         is_first = not getattr(user, "email_proved", True)
         if code_challenge:
-            code = write_code(tx, user.id, code_challenge, "oauth", tells=not is_first, **known)
+            code = write_code(asked, tx, user.id, code_challenge, "oauth", tells=not is_first, **known)
             return Outcome(authorization_code=code)
-        session = open_session(tx, user.id, "oauth", issue)
+        session = open_session(asked, tx, user.id, "oauth", issue)
         if not is_first:
-            notify_of_sign_in(tx, user.id, session)
+            notify_of_sign_in(asked, tx, user.id, session)
         recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
         details = {"method": "oauth", "provider": identity.provider, "session_id": session.session_id}
         audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
         return Outcome(Session(session._replace(amr=recorded.amr), issue))
 
 
-def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> "_User | ApiError":
+def _user_of(
+    asked: Asked, tx: Transaction, identity: ExternalIdentity, new_user_id: str | None
+) -> "_User | ApiError":
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
     domains = _hold_customer(tx, identity) if identity.customer else []
     if isinstance(domains, ApiError):
@@ -138,9 +142,9 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
     user: Any = queries.lock_user_by_identity(tx, **known)
     by_email = user is None and identity.is_proved
     user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
-    audit.note(user_id=user and user.id, provider=identity.provider)
+    asked.noted.note(user_id=user and user.id, provider=identity.provider)
     if user is None:
-        return _create_user(tx, identity, new_user_id)
+        return _create_user(asked, tx, identity, new_user_id)
     if user.is_banned:
         return ApiError("user_banned")
     if identity.customer and (
@@ -149,7 +153,7 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
         return refusal
     if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
         raise _IdentityUnlinked
-    if by_email and not _link_identity(tx, user, identity):
+    if by_email and not _link_identity(asked, tx, user, identity):
         return ApiError("identity_already_exists")
     return user
 
@@ -187,7 +191,7 @@ def _domain(email: str | None) -> str:
     return (email or "").rpartition("@")[2]
 
 
-def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
+def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
     """Link an identity to the user of its email, and return False if the user has another of the provider."""
     if not user.email_proved:
         queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
@@ -197,7 +201,7 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     # Else a concurrent request has linked it.
     if is_new and user.email_proved:
         # The first proof drops what the user had before, and a link must not bring it back.
-        notify(tx, user, "identity_linked", provider=identity.provider)
+        notify(asked, tx, user, "identity_linked", provider=identity.provider)
     if is_new:
         acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
         details = {"method": "oauth", "provider": identity.provider}
@@ -205,11 +209,13 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str | None) -> "_User | ApiError":
+def _create_user(
+    asked: Asked, tx: Transaction, identity: ExternalIdentity, user_id: str | None
+) -> "_User | ApiError":
     """Return the new user of an identity, or an `ApiError`."""
-    if latchkey.settings.disable_signup:
+    if asked.settings.disable_signup:
         return ApiError("signup_disabled")
-    if not is_listed(identity.told_email, is_proved=identity.is_proved):
+    if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     if user_id is None:
         raise _NewUser

@@ -9,7 +9,7 @@ from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
@@ -22,15 +22,15 @@ class ProviderRefusal(ApiError):
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
-def find_provider(name: str) -> Provider | None:
+def find_provider(asked: Asked, name: str) -> Provider | None:
     """Return the provider of a name: of the settings, also under an alias, or of a customer."""
-    known = latchkey.providers.get(name) or latchkey.providers.get(ALIASES.get(name, ""))
-    return known or next(filter(None, (each.find_provider(name) for each in latchkey.extensions)), None)
+    known = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
+    return known or next(filter(None, (each.find_provider(name) for each in asked.parts.extensions)), None)
 
 
-def provider_named(name: str) -> Provider:
+def provider_named(asked: Asked, name: str) -> Provider:
     """Return the provider of a name. Raises `ApiError`."""
-    provider = latchkey.providers.get(name) or find_provider(name)
+    provider = asked.parts.providers.get(name) or find_provider(asked, name)
     if provider is None:
         details = "provider: must be one of external_providers in /settings"
         raise ApiError("oauth_provider_not_supported", details)
@@ -42,7 +42,12 @@ def new_secrets(scopes: str | None) -> dict[str, Any]:
 
 
 def write_flow(
-    db: Database | Transaction, provider: Provider, state: str, secrets: dict[str, Any], **columns: Any
+    asked: Asked,
+    db: Database | Transaction,
+    provider: Provider,
+    state: str,
+    secrets: dict[str, Any],
+    **columns: Any,
 ) -> None:
     """Write a flow of a `browser_hash`; or of a `user_id` and `session_id`, to link an identity."""
     flow_id = str(uuid.uuid4())
@@ -52,15 +57,15 @@ def write_flow(
         id=flow_id,
         state_hash=one_time.hash_token(state),
         provider=provider.name,
-        secrets=latchkey.sealer.seal_json(secrets, flow_id),
+        secrets=asked.parts.sealer.seal_json(secrets, flow_id),
         lifetime=promises.FLOW_LIFETIME,
         **dict.fromkeys(names) | columns,
     )
 
 
-def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
+def identify(asked: Asked, flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
     """Return the identity that a callback is about. Raises `ApiError`."""
-    provider = provider_named(flow.provider)
+    provider = provider_named(asked, flow.provider)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")
@@ -68,7 +73,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
     if "error" in query or "code" not in query:
         raise _refusal(provider, query)
     try:
-        secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
+        secrets = asked.parts.sealer.open_json(flow.secrets, flow.id)
         return provider.identify(query, code_verifier=secrets["code_verifier"], nonce=secrets["nonce"])
     except CannotOpen:
         raise ApiError("bad_oauth_state") from None

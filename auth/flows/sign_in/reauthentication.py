@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from auth.core.promises import PROOF_AGE
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.sign_in.passwords import check_current_password
-from auth.web import Level, audit, g, guard
-from auth.web.context import latchkey
+from auth.web import Level, audit
+from auth.web.asked import Asked, CallerParameters, admit
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -64,41 +64,44 @@ def code_address(known: Any) -> str | None:
     return (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone) or None
 
 
-def has_proof(known: Any) -> bool:
+def has_proof(asked: Asked, known: Any) -> bool:
     """Whether a session, a row with its `proof_age`, has a recent proof."""
-    return known.proof_age is not None and known.proof_age < _asked((), guard.caller())["proof_age"]
+    return (
+        known.proof_age is not None
+        and known.proof_age < _asked(asked, (), asked.caller_parameters())["proof_age"]
+    )
 
 
-def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
+def proof_needed(asked: Asked, *acts: Act, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
-    caller = guard.caller(level)
-    row = queries.select_refusal(latchkey.db, **_asked(acts, caller))
+    caller = asked.caller_parameters(level)
+    row = queries.select_refusal(asked.db, **_asked(asked, acts, caller))
     if row and row.state in _WANTED:
         return row.state
-    guard.admit(row)
+    admit(row)
     return None
 
 
-def require(*acts: Act) -> None:
+def require(asked: Asked, *acts: Act) -> None:
     """Raises `ApiError` if the caller may not do this, or not without a proof."""
-    if key := proof_needed(*acts):
+    if key := proof_needed(asked, *acts):
         raise proof_refusal(key)
 
 
-def give_proof(known: Any, body: dict[str, Any], *acts: Act) -> str | None:
+def give_proof(asked: Asked, known: Any, body: dict[str, Any], *acts: Act) -> str | None:
     """Check the current password or code of a body, and return what it proves. None, unchecked, if the acts
     need none. Raises `ApiError`.
     """
-    key = proof_needed(*acts)
-    return check_credential(known, body, key) if key else None
+    key = proof_needed(asked, *acts)
+    return check_credential(asked, known, body, key) if key else None
 
 
-def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
+def record_reauthentication(asked: Asked, known: Any, body: dict[str, Any]) -> str:
     """Check a body's password or code, record that in the session, and return the time in ISO 8601."""
-    given = check_credential(known, body)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx)
-        queries.record_reauthentication(tx, session_id=g.caller.session_id, given=given)
+    given = check_credential(asked, known, body)
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx)
+        queries.record_reauthentication(tx, session_id=asked.caller.session_id, given=given)
         if "nonce" not in body:
             # The statement that spends a code records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
@@ -106,38 +109,41 @@ def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
 
 
 def lock_caller(
+    asked: Asked,
     tx: Transaction,
     *acts: Act,
     given: str | None = None,
     wanted: str | None = None,
-    caller: guard.CallerParameters | None = None,
+    caller: CallerParameters | None = None,
 ) -> "queries.LockCaller":
     """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
 
     `given` is what `give_proof` returned, or `begun` if an earlier request asked for the proof; `wanted` what
     the error asks for; `caller` is that of the request, unless it is named.
     """
-    caller = caller or guard.caller()
-    row = queries.lock_caller(tx, given=given, **_asked(acts, caller))
+    caller = caller or asked.caller_parameters()
+    row = queries.lock_caller(tx, given=given, **_asked(asked, acts, caller))
     if row and row.state in _WANTED:
         raise proof_refusal(row.state, None if row.state == _FACTOR else wanted)
-    return guard.admit(row)
+    return admit(row)
 
 
-def check_credential(known: Any, body: dict[str, Any], key: str = "reauthentication_needed") -> str:
+def check_credential(
+    asked: Asked, known: Any, body: dict[str, Any], key: str = "reauthentication_needed"
+) -> str:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
     the mailbox, else `proof`. Raises the `ApiError` of `key` if the body has none that satisfies it.
     """
     name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
     if name == "current_password":
-        check_current_password(body[name], known)
+        check_current_password(asked, body[name], known)
         return "proof"
     if name == "factor_code":
-        if not check_totp(guard.caller_id(), body[name]):
+        if not check_totp(asked, asked.caller.user_id, body[name]):
             details = "factor_code: must be an unused code from an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
         return "factor"
-    given = _spend_nonce(body[name], known, body.get("browser_hash")) if name else None
+    given = _spend_nonce(asked, body[name], known, body.get("browser_hash")) if name else None
     if given is None or (given != "code" and key == _CODE):
         raise proof_refusal(key)
     return given
@@ -149,9 +155,9 @@ def proof_refusal(key: str = "reauthentication_needed", wanted: str | None = Non
     return ApiError(key, f"give {wanted or what}: {why}")
 
 
-def _asked(acts: tuple[Act, ...], caller: guard.CallerParameters) -> dict[str, Any]:
+def _asked(asked: Asked, acts: tuple[Act, ...], caller: CallerParameters) -> dict[str, Any]:
     """Return the caller, the acts, and how many seconds a proof and another authentication count."""
-    most = latchkey.settings.reauthentication_age
+    most = asked.settings.reauthentication_age
     # The access tokens of applications expire.
     if most is not None and caller["caller_expires_at"] is None:
         most = max(most, _LEAST_ON_PAGES)
@@ -165,15 +171,15 @@ def _asked(acts: tuple[Act, ...], caller: guard.CallerParameters) -> dict[str, A
     }
 
 
-def _spend_nonce(nonce: str, known: Any, browser_hash: bytes | None) -> str:
+def _spend_nonce(asked: Asked, nonce: str, known: Any, browser_hash: bytes | None) -> str:
     address = code_address(known)
     spent = address and queries.spend_reauthentication_code(
-        latchkey.db,
-        user_id=guard.caller_id(),
+        asked.db,
+        user_id=asked.caller.user_id,
         address=address,
-        code_macs=latchkey.codes.macs(address, nonce),
+        code_macs=asked.parts.codes.macs(address, nonce),
         browser_hash=browser_hash,
-        network=g.client["network"],
+        network=asked.client["network"],
     )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")

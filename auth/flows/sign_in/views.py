@@ -12,8 +12,9 @@ from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue
 from auth.flows.sessions.token_response import Session, exchange, token_response
 from auth.flows.sign_in.passwords import sign_in_with_password
-from auth.web import answered_by, audit, g, limits, schemas
+from auth.web import answered_by, g, limits, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, unavailable
@@ -48,30 +49,37 @@ def token() -> ResponseReturnValue:
 @limited("sign_in_with_password")
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
-    session = sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True, admin_only=True)
+    asked = current_asked()
+    session = sign_in_with_password(
+        asked, read_body(schemas.PasswordGrant()), for_client=True, admin_only=True
+    )
     user, since = json.loads(session.row.user_object), session.row.admin_since
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
-    return JsonResponse(token_response(session, admin_details=details))
+    return JsonResponse(token_response(asked, session, admin_details=details))
 
 
 @queued
 @limited("sign_in_with_password")
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
+    asked = current_asked()
     return JsonResponse(
-        token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
+        token_response(
+            asked, sign_in_with_password(asked, read_body(schemas.PasswordGrant()), for_client=True)
+        )
     )
 
 
 @counted("refresh")
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
+    asked = current_asked()
     body = read_body(_REFRESH_GRANT)
     try:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    issue = issuing.about_refresh(*sent) if issuing.token_hook() else Issue(sent.session_id)
+    issue = issuing.about_refresh(asked, *sent) if issuing.token_hook(asked) else Issue(sent.session_id)
     row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
         # Something has changed since the hook was asked; without an answer, the session gives no token.
@@ -79,8 +87,8 @@ def _refresh() -> Response:
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
-        limits.add_headers(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return JsonResponse(token_response(Session(row, issue)))
+        g.add_window(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+    return JsonResponse(token_response(asked, Session(row, issue)))
 
 
 def _refresh_refusal(sent: RefreshToken) -> ApiError:
@@ -91,9 +99,9 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
         queries.end_reused_session(latchkey.db, session_id=sent.session_id, client_id=None)
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
         return ApiError("refresh.refresh_token_already_used")
-    audit.note(user_id=row.user_id)
+    g.note(user_id=row.user_id)
     if row.state == "over_request_rate_limit":
-        limits.add_headers(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        g.add_window(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
         return limits.refusal(row.state, row.seconds_left)
     return ApiError(f"refresh.{row.state}")
 
@@ -101,9 +109,12 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
 @limited("exchange_code")
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
+    asked = current_asked()
     body = read_body(schemas.PkceGrant())
     return JsonResponse(
-        token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
+        token_response(
+            asked, exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
+        )
     )
 
 

@@ -11,37 +11,36 @@ from auth.core.addresses import is_email
 from auth.core.net.redirects import is_web
 from auth.core.text.user_agents import browser_and_system
 from auth.core.tokens import one_time
-from auth.web import cookies, g
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.fields import is_uuid
 from sql import queries
 
 
-def asker() -> dict[str, str | None]:
+def asker(asked: Asked) -> dict[str, str | None]:
     """Return the columns of a link that say from where it was asked for."""
-    return {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
+    return {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
 
 
-def keep_address(address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
+def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
     """Keep an address that this browser typed for the URL of a page, and return the id.
 
     It lives as long as what the page waits for.
     """
     lifetime = promises.LINK_LIFETIME if is_email(address) else promises.SMS_CODE_LIFETIME
     return queries.keep_typed_address(
-        latchkey.db, browser_hash=browser_hash, address=address, has_asked=has_asked, lifetime=lifetime
+        asked.db, browser_hash=browser_hash, address=address, has_asked=has_asked, lifetime=lifetime
     ).id
 
 
-def typed_address(id: str) -> "queries.SelectTypedAddress | None":
+def typed_address(asked: Asked, id: str) -> "queries.SelectTypedAddress | None":
     """Return what this browser typed, for the `id` in the URL of a page, or None."""
-    browser_hash = cookies.browser_hash()
+    browser_hash = asked.browser_hash
     if not is_uuid(id) or browser_hash is None:
         return None
-    return queries.select_typed_address(latchkey.db, id=id, browser_hash=browser_hash)
+    return queries.select_typed_address(asked.db, id=id, browser_hash=browser_hash)
 
 
-def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
+def is_elsewhere(asked: Asked, link: Any, *, is_same: bool = False) -> bool:
     """Whether a link was asked for in another browser.
 
     A link of the API has no cookie. With a code challenge it is useless in another browser, so the browsers
@@ -51,25 +50,26 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     pages there is nowhere else to go on.
     """
     if link.browser_hash and link.purpose not in one_time.CHANGES:
-        return bytes(link.browser_hash) != cookies.browser_hash()
+        return bytes(link.browser_hash) != asked.browser_hash
     is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
     opens_application = not is_web(link.redirect_to or "https:")
-    if is_same or opens_application or not is_bound or not latchkey.settings.pages:
+    if is_same or opens_application or not is_bound or not asked.settings.pages:
         return False
-    asked, here = browser_and_system(link.user_agent), browser_and_system(g.client["user_agent"])
+    there, here = browser_and_system(link.user_agent), browser_and_system(asked.client["user_agent"])
     # Applications on servers ask for their users.
-    return None not in (*asked, *here) and asked != here
+    return None not in (*there, *here) and there != here
 
 
-def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
+def used_link(asked: Asked, address: str, purpose: str) -> "queries.SelectUsedLink | None":
     """Return the `user_id` of a link that this browser asked for, once it is used anywhere, or None."""
-    asked = {"target": address, "purpose": purpose}
-    return queries.select_used_link(latchkey.db, browser_hash=cookies.browser_hash(), **asked)
+    return queries.select_used_link(
+        asked.db, target=address, purpose=purpose, browser_hash=asked.browser_hash
+    )
 
 
-def code_elsewhere(link: Any, token: str) -> str | None:
+def code_elsewhere(asked: Asked, link: Any, token: str) -> str | None:
     """Return the code of a link's message if it works in the browser that asked for both, or None."""
     code = one_time.code_of(token)
-    row = queries.select_newest_code(latchkey.db, target=link.target, browser_hash=link.browser_hash)
+    row = queries.select_newest_code(asked.db, target=link.target, browser_hash=link.browser_hash)
     # A node of 0.3.1 has sent another code.
-    return code if row and bytes(row.code_mac) in latchkey.codes.macs(link.target, code) else None
+    return code if row and bytes(row.code_mac) in asked.parts.codes.macs(link.target, code) else None

@@ -7,45 +7,49 @@ from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Session, open_session
 from auth.flows.sign_in import waiting
-from auth.web import audit, g
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
 from sql import Transaction, queries
 
 
-def sign_up(body: dict[str, Any]) -> "Session | queries.InsertSignUp":
+def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `ApiError` or `WeakPassword`.
     """
-    email, phone, settings = body.get("email"), body.get("phone"), latchkey.settings
+    email, phone, settings = body.get("email"), body.get("phone"), asked.settings
     if settings.disable_signup:
         raise ApiError("signup_disabled")
-    check_strength(latchkey.settings, body["password"], [email, phone], latchkey.leaked_passwords)
+    check_strength(asked.settings, body["password"], [email, phone], asked.parts.leaked_passwords)
     columns = {
-        "user_id": may_become(email, phone, data=body["data"], doing="Sign-up"),
+        "user_id": may_become(asked, email, phone, data=body["data"], doing="Sign-up"),
         "email": email,
         "phone": phone,
-        "password_hash": latchkey.passwords.hash(body["password"], email or phone),
+        "password_hash": asked.parts.passwords.hash(body["password"], email or phone),
         "user_metadata": body["data"],
-        "user_agent": g.client["user_agent"],
+        "user_agent": asked.client["user_agent"],
     }
-    return _sign_up_confirmed(columns) if settings.autoconfirm else _sign_up_unconfirmed(columns, body)
+    return (
+        _sign_up_confirmed(asked, columns)
+        if settings.autoconfirm
+        else _sign_up_unconfirmed(asked, columns, body)
+    )
 
 
-def sign_up_anonymously(body: dict[str, Any]) -> Session:
+def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
     """Create a user without an address, and return the session. Raises `ApiError`."""
-    if latchkey.settings.disable_signup:
+    if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
-    columns = {"user_id": may_become(None, None, data=body["data"]), "user_metadata": body["data"]}
+    columns = {"user_id": may_become(asked, None, None, data=body["data"]), "user_metadata": body["data"]}
     session = _create(
-        lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
+        asked, lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
     )
     return found(session, "unexpected_failure")
 
 
-def _sign_up_confirmed(columns: dict[str, Any]) -> Session:
+def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
     """Create a user with a confirmed address, and return the session. Raises `ApiError`."""
     email = columns["email"]
 
@@ -57,36 +61,38 @@ def _sign_up_confirmed(columns: dict[str, Any]) -> Session:
         queries.record_refused_sign_up(tx, user_id=owner and owner.id)
         return None
 
-    return found(_create(insert, email, "signup", "password"), "user_already_exists")
+    return found(_create(asked, insert, email, "signup", "password"), "user_already_exists")
 
 
 def _create(
-    insert: Callable[[Transaction], str | None], email: str | None, by: str, method: str
+    asked: Asked, insert: Callable[[Transaction], str | None], email: str | None, by: str, method: str
 ) -> Session | None:
     """Insert a user and open a session, in one transaction, unless the token hook is asked in between.
 
     Returns None if nobody was inserted.
     """
     made = {"by": by, "method": method}
-    with latchkey.db.transaction() as tx:
+    with asked.db.transaction() as tx:
         user_id = insert(tx)
         if user_id is None:
             return None
-        if not is_asked(for_client=True):
-            row = open_session(tx, user_id, method, Issue())
+        if not is_asked(asked, for_client=True):
+            row = open_session(asked, tx, user_id, method, Issue())
             acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
             audit.record(tx, user_id, email, acts, events, **made, session_id=row.session_id)
             return Session(row, Issue())
         audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
-    issue = about_new(user_id, method, for_client=True)
-    with latchkey.db.transaction() as tx:
-        row = open_session(tx, user_id, method, issue)
+    issue = about_new(asked, user_id, method, for_client=True)
+    with asked.db.transaction() as tx:
+        row = open_session(asked, tx, user_id, method, issue)
         details = {"method": method, "session_id": row.session_id}
         audit.record(tx, user_id, email, ["signed_in"], ["auth.login"], **details)
     return Session(row, issue)
 
 
-def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> "queries.InsertSignUp":
+def _sign_up_unconfirmed(
+    asked: Asked, columns: dict[str, Any], body: dict[str, Any]
+) -> "queries.InsertSignUp":
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
@@ -94,15 +100,15 @@ def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> "quer
     may sign up with one address: the link that is used decides whose password counts. Equal passwords are one
     sign-up.
     """
-    settings, email = latchkey.settings, columns["email"]
+    settings, email = asked.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
-    message = outgoing.Message(address, channel=body.get("channel"))
-    link = {"redirect_to": checked_redirect(body), **waiting.asker()}
+    message = outgoing.Message(asked, address, channel=body.get("channel"))
+    link = {"redirect_to": checked_redirect(asked, body), **waiting.asker(asked)}
     link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
     own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
-    counted = outgoing.take_quota(address, is_new=True, hides_recipient=True)
-    with latchkey.db.transaction() as tx:
+    counted = outgoing.take_quota(asked, address, is_new=True, hides_recipient=True)
+    with asked.db.transaction() as tx:
         user = queries.insert_sign_up(tx, **columns, is_confirmed=False)
         owner = queries.select_address_owner(tx, address=address)
         owner_id = owner and owner.id

@@ -7,6 +7,7 @@ from auth.flows.sessions.token_response import Session, tokens
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
 from auth.web import audited, counted, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
@@ -50,7 +51,7 @@ def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
 
 @limited("sign_up_anonymously")
 def _sign_up_anonymously() -> Response:
-    return _signed_in(sign_up_anonymously(read_body(schemas.AnonymousSignup())))
+    return _signed_in(sign_up_anonymously(current_asked(), read_body(schemas.AnonymousSignup())))
 
 
 @queued
@@ -59,7 +60,7 @@ def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
-    made = sign_up(read_body(schemas.Signup()))
+    made = sign_up(current_asked(), read_body(schemas.Signup()))
     if isinstance(made, Session):
         return _signed_in(made)
     return _created(json.loads(made.user_object) | _SHOWN)
@@ -67,7 +68,7 @@ def _sign_up() -> Response:
 
 def _signed_in(session: Session) -> Response:
     user = json.loads(session.row.user_object)
-    return _created(user | _SHOWN | tokens(session) | {"user": user})
+    return _created(user | _SHOWN | tokens(current_asked(), session) | {"user": user})
 
 
 def _created(body: dict[str, Any]) -> Response:

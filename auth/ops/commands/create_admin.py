@@ -27,11 +27,11 @@ def command(email: str, as_json: bool) -> None:
     Example: latchkey create-admin carol@example.com
     """
     email = addresses.canonical_typed_email(email)
-    with acting() as parts:
-        password_hash = _hash(parts, email) if administrators.needs_password(email) else None
-        user = administrators.appoint(email, password_hash)
-        code = administrators.write_code(user["id"], email)
-    console = f"{parts.settings.base_url}/console" if parts.settings.console else None
+    with acting() as asked:
+        password_hash = _hash(asked.parts, email) if administrators.needs_password(asked, email) else None
+        user = administrators.appoint(asked, email, password_hash)
+        code = administrators.write_code(asked, user["id"], email)
+    console = f"{asked.settings.base_url}/console" if asked.settings.console else None
     was_created = " (new user)" if user["created"] else ""
     lines = [f"{user['email']} is an administrator{was_created}: {user['id']}"]
     if console:

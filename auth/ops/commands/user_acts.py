@@ -19,7 +19,7 @@ from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
 from auth.web import counts, fields, form_schemas
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import check
 from sql import queries
@@ -33,10 +33,10 @@ def _name(user: Any) -> str:
 
 
 @contextmanager
-def _acting_on(subject: str) -> Iterator[Any]:
+def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
     """Yield the user, whom acts inside of the context may change."""
-    with acting() as parts:
-        yield found_user(parts, subject)
+    with acting() as asked:
+        yield asked, found_user(asked.parts, subject)
 
 
 def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
@@ -60,11 +60,11 @@ def show_user(subject: str, as_json: bool) -> None:
     \b
     Example: latchkey users show alice@example.com
     """
-    with _acting_on(subject) as user:
+    with _acting_on(subject) as (asked, user):
         if as_json:
-            click.echo(found(queries.select_any_user(latchkey.db, id=user.id), "user_not_found").user_object)
+            click.echo(found(queries.select_any_user(asked.db, id=user.id), "user_not_found").user_object)
             return
-        for line in lines_of_facts(facts(latchkey.settings, latchkey.db, user)):
+        for line in lines_of_facts(facts(asked.settings, asked.db, user)):
             click.echo(line)
 
 
@@ -78,18 +78,18 @@ def find(text: str, as_json: bool) -> None:
     Example: latchkey users find "ada lov"
              latchkey users find @spam.example --json
     """
-    with acting():
+    with acting() as asked:
         ids: list[str] | None = []
         for filters in searches.readings(text).values():
             if ids == [] and any(filters.values()):
-                ids = queries.few_users(latchkey.db, filters=filters, few=_MOST_FOUND).ids
+                ids = queries.few_users(asked.db, filters=filters, few=_MOST_FOUND).ids
         if not ids:
             if ids is None:
                 raise Unusable(
                     f"More than {_MOST_FOUND} users match {text}. Add a word, or the whole address."
                 )
             raise Unusable(f"No users match {text}. Try the start of a name or an address.")
-        rows = queries.describe_users(latchkey.db, ids=ids, locks=counts.locks(latchkey.settings))
+        rows = queries.describe_users(asked.db, ids=ids, locks=counts.locks(asked.settings))
         for user in sorted(rows, key=_name):
             _show_line(user, as_json)
 
@@ -114,12 +114,12 @@ def list_command(as_csv: bool, as_json: bool) -> None:
     \b
     Example: latchkey users list --csv > users.csv
     """
-    with acting():
+    with acting() as asked:
         if as_csv:
-            for piece in lists.export({}):
+            for piece in lists.export(asked, {}):
                 click.echo(piece, nl=False)
             return
-        for user in chain.from_iterable(lists.pages({})):
+        for user in chain.from_iterable(lists.pages(asked, {})):
             _show_line(user, as_json)
 
 
@@ -137,13 +137,13 @@ def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
              latchkey users invite team.txt --groups staff,ops
     """
     has_refused = False
-    with acting(), failures(Path(emails[0])):
+    with acting() as asked, failures(Path(emails[0])):
         texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
         named = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
         for email in lists.emails_in("\n".join(texts)):
             reason = None
             try:
-                messages.invite(messages.invitation(email, named))
+                messages.invite(asked, messages.invitation(email, named))
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
@@ -170,8 +170,8 @@ def ban(subject: str, seconds: float, as_json: bool) -> None:
     \b
     Example: latchkey users ban mallory@example.com --for 24h
     """
-    with _acting_on(subject) as user:
-        end = json.loads(users.update_user(user.id, {"ban_duration": seconds}))["banned_until"]
+    with _acting_on(subject) as (asked, user):
+        end = json.loads(users.update_user(asked, user.id, {"ban_duration": seconds}))["banned_until"]
         _report(user, f"{_name(user)} is banned {until(end)}.", as_json, banned_until=end)
 
 
@@ -190,10 +190,10 @@ def unban(subject: str, voids: bool, as_json: bool) -> None:
     \b
     Example: latchkey users unban alice@example.com --void-password
     """
-    with _acting_on(subject) as user:
+    with _acting_on(subject) as (asked, user):
         password = {"password": state.new_secret()} if voids and user.has_password else {}
-        password_hash = latchkey.passwords.hash(password["password"]) if password else None
-        users.update_user(user.id, {"ban_duration": None} | password, password_hash)
+        password_hash = asked.parts.passwords.hash(password["password"]) if password else None
+        users.update_user(asked, user.id, {"ban_duration": None} | password, password_hash)
         _report(user, f"{_name(user)} is not banned.", as_json, banned_until=None)
 
 
@@ -206,8 +206,8 @@ def sign_out(subject: str, as_json: bool) -> None:
     \b
     Example: latchkey users sign-out alice@example.com
     """
-    with _acting_on(subject) as user:
-        kept = users.end_sessions(user.id).api_keys
+    with _acting_on(subject) as (asked, user):
+        kept = users.end_sessions(asked, user.id).api_keys
         keys = f" API keys that still work: {kept}." if kept else ""
         _report(user, f"{_name(user)} is signed out everywhere.{keys}", as_json, api_keys=kept)
 
@@ -221,8 +221,8 @@ def unlock(subject: str, as_json: bool) -> None:
     \b
     Example: latchkey users unlock alice@example.com
     """
-    with _acting_on(subject) as user:
-        cleared = users.clear_locks(user.id)
+    with _acting_on(subject) as (asked, user):
+        cleared = users.clear_locks(asked, user.id)
         sentence = "can try again." if cleared else "has no wrong passwords or codes."
         _report(user, f"{_name(user)} {sentence}", as_json, cleared=cleared)
 
@@ -239,10 +239,10 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     \b
     Example: latchkey users remove-factors alice@example.com
     """
-    with _acting_on(subject) as user:
+    with _acting_on(subject) as (asked, user):
         if user.factors:
             ask(printable(f"Remove {', '.join(user.factors)} of {_name(user)}?"), is_sure=is_sure)
-        removed = passkeys.remove_all(user.id)
+        removed = passkeys.remove_all(asked, user.id)
         _report(user, f"{_name(user)} has no second factor or passkey.", as_json, removed=removed)
 
 
@@ -256,9 +256,9 @@ def delete(subject: str, is_sure: bool, as_json: bool) -> None:
     \b
     Example: latchkey users delete mallory@example.com
     """
-    with _acting_on(subject) as user:
+    with _acting_on(subject) as (asked, user):
         ask(f"Delete {_name(user)} ({user.id}, created {user.created_at[:10]})?", is_sure=is_sure)
-        users.delete_user(user.id)
+        users.delete_user(asked, user.id)
         _report(user, f"{_name(user)} is deleted.", as_json)
 
 

@@ -28,7 +28,8 @@ from auth.flows.sessions.token_response import Session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
 from auth.ops.testkit.process import Process
-from auth.web import g
+from auth.web import current_g
+from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.errors import ERRORS
 from auth.web.forms import SESSION
@@ -130,8 +131,8 @@ class Service:
         claims: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
-        with self._request():
-            response = tokens(self._open_session(user_id, aal, for_client=True))
+        with self._asking() as asked:
+            response = tokens(asked, self._open_session(asked, user_id, aal, for_client=True))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -145,8 +146,8 @@ class Service:
 
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
-        with self._request():
-            session, token = self._open_session(user_id, aal).row, one_time.new_token()
+        with self._asking() as asked:
+            session, token = self._open_session(asked, user_id, aal).row, one_time.new_token()
         columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
         queries.insert_browser_session(self._parts.db, **columns)
         url = self._parts.settings.base_url
@@ -232,23 +233,24 @@ class Service:
             self._deliverer.deliver_due()
 
     @contextmanager
-    def _request(self) -> Iterator[None]:
+    def _asking(self) -> Iterator[Asked]:
         with self._app.app_context():
-            g.actor = "anonymous"
-            g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
-            yield
+            client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
+            yield Asked(self._parts, client, "anonymous", noted=current_g())
 
-    def _open_session(self, user_id: str, aal: str | None, *, for_client: bool = False) -> Session:
-        issue = about_new(user_id, "password", for_client=for_client)
+    def _open_session(
+        self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
+    ) -> Session:
+        issue = about_new(asked, user_id, "password", for_client=for_client)
         columns = {"session_id": issue.session_id, "user_id": user_id, "method": "password"}
         with self._parts.db.transaction() as tx:
-            session: Any = queries.open_session(tx, **columns, browser=None, **g.client)
+            session: Any = queries.open_session(tx, **columns, browser=None, **asked.client)
             if session is None:
                 raise Refused("This user does not exist")
             if aal == "aal2" or (aal is None and session.lacks_step):
                 factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=None)
                 factor_id = factors[0].id if factors else None
-                raised = {"method": "totp", "factor_id": factor_id, "network": g.client["network"]}
+                raised = {"method": "totp", "factor_id": factor_id, "network": asked.client["network"]}
                 session = queries.raise_session(tx, session_id=session.session_id, **raised)
             return Session(session, issue)
 

@@ -8,6 +8,7 @@ from flask_limiter import RateLimitExceeded
 from auth.flows.factors import factors
 from auth.flows.passkeys import assertions
 from auth.web import factor_schemas, form_schemas, g, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
@@ -45,7 +46,7 @@ def may_challenge() -> bool:
 
 def challenge() -> dict[str, Any] | None:
     """Return a challenge for the caller's session."""
-    return assertions.begin_proof() if latchkey.settings.passkeys_enabled else None
+    return assertions.begin_proof(current_asked()) if latchkey.settings.passkeys_enabled else None
 
 
 def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
 
 
 def _key_challenge(factor_id: str) -> dict[str, Any]:
-    made = factors.challenge(factor_id)
+    made = factors.challenge(current_asked(), factor_id)
     options = made["webauthn"]["credential_options"]["publicKey"]
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
@@ -72,4 +73,6 @@ def verify_key(*, added_before: Any = None) -> "queries.RaiseSession":
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}
     challenge_id = sent["challenge_id"]
-    return factors.verify_webauthn(factor_id, challenge_id, answer, added_before=added_before).row
+    return factors.verify_webauthn(
+        current_asked(), factor_id, challenge_id, answer, added_before=added_before
+    ).row

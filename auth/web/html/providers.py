@@ -11,6 +11,7 @@ from auth.core.tokens import one_time
 from auth.flows.sign_in.oauth import ProviderRefusal, new_secrets, write_flow
 from auth.web import cookies
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.redirects import redirect_with_error
@@ -46,7 +47,15 @@ def begin_sign_in(
         response.status_code = status
         return response
     columns = {"redirect_to": redirect_to, "code_challenge": code_challenge}
-    write_flow(latchkey.db, provider, state, secrets, browser_hash=one_time.hash_token(browser), **columns)
+    write_flow(
+        current_asked(),
+        latchkey.db,
+        provider,
+        state,
+        secrets,
+        browser_hash=one_time.hash_token(browser),
+        **columns,
+    )
     return response
 
 

@@ -16,7 +16,8 @@ from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import applications
 from auth.web import Level, browser_sessions, cookies, form_schemas, forms, g
 from auth.web.application import redirect
-from auth.web.context import latchkey
+from auth.web.asked import current_asked
+from auth.web.context import current_parts, latchkey
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check
 
@@ -50,7 +51,7 @@ class Destination:
     def read(cls, values: Mapping[str, Any]) -> "Destination":
         """Read a query or form. Raises the `ApiError` of `allowed_redirect`."""
         sent = values.get("redirect_to")
-        checked = allowed_redirect(sent) if sent else None
+        checked = allowed_redirect(current_parts(), sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
         next_page = values.get("next") if own_page(values.get("next")) else None
         then = "site" if values.get("then") == "site" else None
@@ -105,7 +106,9 @@ def redirect_signed_in(
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
         return _sign_in_browser(target, outcome.session.row, way, is_removed=is_removed)
-    members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    members = token_response.tokens(current_asked(), outcome.session) | (
+        {"type": link_type} if link_type else {}
+    )
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
 
@@ -175,15 +178,15 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect(next_url)
     if destination:
         # Raises `ApiError` if the second step is missing.
-        outcome = applications.open_for_application(destination.code_challenge, level)
+        outcome = applications.open_for_application(current_asked(), destination.code_challenge, level)
         return redirect_signed_in(destination.url, outcome)
     if destination.then:
         # After a form of ours: another site may have started a GET request.
         if request.method == "POST":
-            applications.expect_site()
+            applications.expect_site(current_asked())
         # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
         return redirect(latchkey.settings.site_login_url)
-    return redirect(own_url("account", forms.signed_query(done=done) if done else {}))
+    return redirect(own_url(latchkey.settings, "account", forms.signed_query(done=done) if done else {}))
 
 
 def is_expected(destination: Destination) -> bool:
@@ -192,7 +195,7 @@ def is_expected(destination: Destination) -> bool:
     site = origin(latchkey.settings.site_login_url)
     if not destination.code_challenge or origin(destination.url) != site:
         return False
-    return applications.meet_site()
+    return applications.meet_site(current_asked())
 
 
 def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:

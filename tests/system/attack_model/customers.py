@@ -101,13 +101,15 @@ class MaliciousCustomer(RuleBasedStateMachine):
 
     def _adopt(self, name: str) -> None:
         from auth.extensions.sso import administering
-        from auth.web import g
+        from auth.web.asked import Asked
+        from auth.web.context import EXTENSION
         from auth.web.errors import ApiError
 
         with self.sso.app.app_context():
-            g.actor, g.client = "service_role", dict.fromkeys(("ip", "network", "user_agent"))
+            client = dict.fromkeys(("ip", "network", "user_agent"))
+            asked = Asked(self.sso.app.extensions[EXTENSION], client, "service_role")
             try:
-                administering.adopt(self.evil.identifier, f"{name}@{GLOBEX}")
+                administering.adopt(asked, self.evil.identifier, f"{name}@{GLOBEX}")
             except ApiError:
                 return
         assert name == "bob", "an administrator was moved"

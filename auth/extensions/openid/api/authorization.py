@@ -32,6 +32,7 @@ from auth.web import (
     takes_foreign_forms,
 )
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
@@ -99,7 +100,9 @@ def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: st
     browser = cookies.browser_secret(authorization_requests.COOKIE)
     authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
     named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
-    response = redirect(with_query(own_page, named) if own_page else own_url("oauth/consent", named), 302)
+    response = redirect(
+        with_query(own_page, named) if own_page else own_url(latchkey.settings, "oauth/consent", named), 302
+    )
     cookies.remember(response, authorization_requests.COOKIE, browser)
     if ui_locales and not cookies.sent(LANGUAGE):
         wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
@@ -122,7 +125,11 @@ def begin_authorization_by_form() -> Response:
     if isinstance(columns, Response):
         return columns
     begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
-    return redirect(own_url("oauth/authorize", begun | ({"ui_locales": ui_locales} if ui_locales else {})))
+    return redirect(
+        own_url(
+            latchkey.settings, "oauth/authorize", begun | ({"ui_locales": ui_locales} if ui_locales else {})
+        )
+    )
 
 
 @blueprint.post("/oauth/logout")
@@ -135,7 +142,9 @@ def logout_by_form() -> Response:
     """
     sent = read_form(form_schemas.LogoutQuery())
     sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
-    return redirect(own_url("oauth/logout", {name: value for name, value in sent.items() if value}))
+    return redirect(
+        own_url(latchkey.settings, "oauth/logout", {name: value for name, value in sent.items() if value})
+    )
 
 
 @blueprint.get("/oauth/continue")
@@ -158,7 +167,7 @@ def get_authorization(authorization_id: str) -> Response:
     if request.method == "HEAD":
         return Response()
     with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
         if asked.request.user_id is None:
             queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
         else:
@@ -190,7 +199,7 @@ def decide_authorization(authorization_id: str) -> Response:
     guard.live_caller()
     action = read_body(schemas.Decision())["action"]
     with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
         _check_own(asked)
         if action == "deny":
             return jsonify(redirect_url=consent.deny(tx, asked))
@@ -211,7 +220,9 @@ def _decided(
     if not consent.may_approve(missing, has_agreed=has_agreed):
         return None
     approval = consent.approve(tx, user, asked)
-    return own_url("oauth/continue", {"authorization_id": authorization_id, "approval": approval})
+    return own_url(
+        latchkey.settings, "oauth/continue", {"authorization_id": authorization_id, "approval": approval}
+    )
 
 
 def _check_own(asked: consent.Asked) -> None:

@@ -4,6 +4,7 @@ from flask import Blueprint, Response, json, jsonify
 
 from auth.extensions.openid import clients
 from auth.web import any_origin, dialect, fields, guard, schemas
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
@@ -19,7 +20,7 @@ _Rotation = schemas.AdminInput.of(overlap=fields.Flag(load_default=False))
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def create_client() -> Response:
-    return _created(clients.create(json_body()))
+    return _created(clients.create(current_asked(), json_body()))
 
 
 @blueprint.get("/admin/oauth/clients")
@@ -27,7 +28,7 @@ def create_client() -> Response:
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
     query = read_query(schemas.AdminPageQuery())
-    shown, total = clients.page(query)
+    shown, total = clients.page(current_asked(), query)
     return paginated(json.dumps(shown), total, query, name="clients")
 
 
@@ -35,21 +36,21 @@ def list_clients() -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def get_client(client_id: str) -> Response:
-    return jsonify(clients.get(client_id))
+    return jsonify(clients.get(current_asked(), client_id))
 
 
 @blueprint.put("/admin/oauth/clients/<client_id>")
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def update_client(client_id: str) -> Response:
-    return jsonify(clients.update(client_id, json_body()))
+    return jsonify(clients.update(current_asked(), client_id, json_body()))
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>")
 @guard.service_role
 def delete_client(client_id: str) -> Response:
     read_body(schemas.AdminInput())
-    clients.delete(client_id)
+    clients.delete(current_asked(), client_id)
     return Response(status=204)
 
 
@@ -57,14 +58,14 @@ def delete_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
-    return jsonify(clients.replace_secret(client_id, **read_body(_Rotation())))
+    return jsonify(clients.replace_secret(current_asked(), client_id, **read_body(_Rotation())))
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
 @guard.service_role
 def delete_previous_secret(client_id: str) -> Response:
     read_body(schemas.AdminInput())
-    clients.end_previous_secret(client_id)
+    clients.end_previous_secret(current_asked(), client_id)
     return Response(status=204)
 
 
@@ -77,7 +78,7 @@ def register_client() -> Response:
     if not latchkey.settings.oauth_dynamic_registration:
         raise ApiError("oauth_dynamic_client_registration_disabled")
     try:
-        client = clients.create(json_body(), is_dynamic=True)
+        client = clients.create(current_asked(), json_body(), is_dynamic=True)
     except ApiError as error:
         if error.status == 400:
             what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"

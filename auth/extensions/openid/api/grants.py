@@ -3,6 +3,7 @@ from flask import Blueprint, Response
 from auth.flows.account import grants
 from auth.web import Level, asks_more, audited, fields, guard, schemas
 from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import read_query
@@ -26,6 +27,6 @@ def list_grants() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_grant() -> Response:
-    if not grants.withdraw(read_query(_Query())["client_id"]):
+    if not grants.withdraw(current_asked(), read_query(_Query())["client_id"]):
         raise ApiError("oauth_consent_not_found")
     return Response(status=204)

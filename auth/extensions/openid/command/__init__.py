@@ -141,14 +141,14 @@ def create(
         members = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | members
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **members}
     body |= {"client_type": "public"} if public else {}
-    with acting() as parts:
-        client = clients.create(body)
+    with acting() as asked:
+        client = clients.create(asked, body)
         names = ("client_id", "client_secret")
         shown: dict[str, str] = {name: client[name] for name in names if name in client}
-        urls = endpoints(parts.settings)
+        urls = endpoints(asked.settings)
         lines = _table(shown | urls)
         if application:
-            lines = [settings_of(application, shown, redirect_uris[0], parts.settings)]
+            lines = [settings_of(application, shown, redirect_uris[0], asked.settings)]
         show(client | urls, as_json, *lines)
 
 
@@ -160,11 +160,11 @@ def list_command(as_json: bool) -> None:
     \b
     Example: latchkey clients list
     """
-    with acting():
+    with acting() as asked:
         number, total = 0, 1
         while number * _PER_PAGE < total:
             number += 1
-            page, total = clients.page({"page": number, "per_page": _PER_PAGE})
+            page, total = clients.page(asked, {"page": number, "per_page": _PER_PAGE})
             for client in page:
                 line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
                 others = [
@@ -185,8 +185,8 @@ def show_client(client_id: str, as_json: bool) -> None:
     \b
     Example: latchkey clients show 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting():
-        client = clients.get(client_id)
+    with acting() as asked:
+        client = clients.get(asked, client_id)
         show(client, as_json, *_table(client))
 
 
@@ -208,8 +208,8 @@ def update(client_id: str, as_json: bool, **members: Any) -> None:
     \b
     Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600
     """
-    with acting():
-        client = clients.update(client_id, _body(members))
+    with acting() as asked:
+        client = clients.update(asked, client_id, _body(members))
         show(client, as_json, *_table(client))
 
 
@@ -221,8 +221,8 @@ def delete(client_id: str) -> None:
     \b
     Example: latchkey clients delete 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting():
-        clients.delete(client_id)
+    with acting() as asked:
+        clients.delete(asked, client_id)
     click.echo(f"{client_id} is deleted, and its sessions have ended.")
 
 
@@ -239,8 +239,8 @@ def rotate(client_id: str, overlap: bool, as_json: bool) -> None:
     \b
     Example: latchkey clients rotate 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --overlap
     """
-    with acting():
-        client = clients.replace_secret(client_id, overlap=overlap)
+    with acting() as asked:
+        client = clients.replace_secret(asked, client_id, overlap=overlap)
     show(client, as_json, client["client_secret"])
     if overlap and not as_json:
         click.echo(_old_secret(client), err=True)
@@ -254,8 +254,8 @@ def end_old_secret(client_id: str) -> None:
     \b
     Example: latchkey clients end-old-secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting():
-        clients.end_previous_secret(client_id)
+    with acting() as asked:
+        clients.end_previous_secret(asked, client_id)
     click.echo(f"{client_id} has no old secret anymore.")
 
 

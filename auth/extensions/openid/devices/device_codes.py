@@ -12,7 +12,7 @@ from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.exchange import member, require, spend
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
-from auth.web import audit, g
+from auth.web import g
 from auth.web.context import latchkey
 from sql import queries
 
@@ -54,8 +54,8 @@ def begin(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     return {
         "device_code": device_code,
         "user_code": shown,
-        "verification_uri": own_url("device", {}),
-        "verification_uri_complete": own_url("device", {"user_code": shown}),
+        "verification_uri": own_url(latchkey.settings, "device", {}),
+        "verification_uri_complete": own_url(latchkey.settings, "device", {"user_code": shown}),
         "expires_in": promises.DEVICE_CODE_LIFETIME,
         "interval": promises.DEVICE_INTERVAL,
     }
@@ -85,7 +85,7 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         if polled.user_id:
             named = names.in_one_line(client.name) or client.id
             error.reason = _REASONS.get(error.error)
-            audit.note(user_id=polled.user_id, client=named, problem=error.description)
+            g.note(user_id=polled.user_id, client=named, problem=error.description)
         raise
 
 

@@ -17,7 +17,8 @@ from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
-from auth.web import Level, audit, browser_sessions, form_schemas, forms, g, guard, limits
+from auth.web import Level, browser_sessions, form_schemas, forms, g, guard, limits
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
@@ -79,7 +80,7 @@ def decide(problem: Problem | None = None) -> Response:
     asked = _find(latchkey.db, id)
     if not asked.request.may_use:
         g.refused_because = "oauth_consent_not_found"
-        audit.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
+        g.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
     return page(
         "device_consent.html",
         status=200 if asked.request.may_use else 403,
@@ -100,7 +101,7 @@ def _step_before(here: str) -> Response | None:
         return redirect_to_own(f"sign-in?{way_back}")
     if known.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
-    if proof_needed(_ACT, level=Level.AAL2):
+    if proof_needed(current_asked(), _ACT, level=Level.AAL2):
         return redirect_to_own(f"account/confirm?{way_back}")
     return None
 
@@ -120,9 +121,9 @@ def _enter() -> str:
         network=g.client["network"],
         failures=failures_of("device"),
     )
-    audit.note(user_id=g.user_id, tries=entered.tries, of=most)
+    g.note(user_id=g.user_id, tries=entered.tries, of=most)
     if entered.refused_for is not None:
-        limits.add_headers(limits.Window(most, 0, entered.refused_for))
+        g.add_window(limits.Window(most, 0, entered.refused_for))
         raise limits.refusal("over_request_rate_limit", entered.refused_for)
     return found(entered.request_id, "device.otp_expired")
 
@@ -139,11 +140,11 @@ def _find(db: Database | Transaction, id: str) -> _Asked:
 
 def _decided(id: str, action: str) -> Response:
     with latchkey.db.transaction() as tx:
-        user = lock_caller(tx, _ACT, caller=guard.caller(Level.AAL2))
+        user = lock_caller(current_asked(), tx, _ACT, caller=guard.caller(Level.AAL2))
         asked = _find(tx, id)
         is_allowed = action == "approve" and asked.request.may_use
         if is_allowed:
-            grants.add(tx, user, asked.client, asked.request)
+            grants.add(current_asked(), tx, user, asked.client, asked.request)
         queries.decide_device_request(tx, id=id, decision="approved" if is_allowed else "denied")
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 

@@ -20,6 +20,7 @@ from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
 from auth.web import Level, audit, browser_sessions, json_bodies
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.limits import limited
@@ -47,7 +48,7 @@ def make_current(url: str) -> Response | None:
     if browser_sessions.resume(Level.SESSION) is None:
         if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
             refuse(url, "its document is fetched for users who have signed in on our pages")
-        return redirect(own_url("sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
+        return redirect(own_url(latchkey.settings, "sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
     _count_fetch()
     try:
         values = _read(url, _fetch(url))
@@ -111,7 +112,7 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
     try:
         values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
         values |= {"is_dynamic": True, "secret_hash": None, "accepts_either_method": False}
-        clients.check_members(values)
+        clients.check_members(current_asked(), values)
         return values
     except ApiError as error:
         raise _Unusable(error.details or error.msg) from None

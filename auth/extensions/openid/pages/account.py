@@ -3,6 +3,7 @@
 from typing import Any
 
 from auth.flows.account import grants
+from auth.web.asked import current_asked
 from auth.web.html.page import ago, application, text
 
 
@@ -15,5 +16,5 @@ def shown_grants() -> list[dict[str, Any]] | None:
             "scopes": [text("scopes", scope) for scope in grant["scopes"]],
             "allowed": ago(grant["granted_at"]),
         }
-        for grant in grants.own()
+        for grant in grants.own(current_asked())
     ] or None

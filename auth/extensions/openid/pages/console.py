@@ -14,6 +14,7 @@ from auth.extensions.openid import clients
 from auth.extensions.openid.pages import console_grants
 from auth.extensions.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
 from auth.web import fields
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -106,12 +107,12 @@ def _seconds(text: str) -> int | str | None:
 
 
 def _delete(id: str) -> Response:
-    clients.delete(id)
+    clients.delete(current_asked(), id)
     return redirect_to_own("console/applications", "delete")
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
-    client = clients.create(body)
+    client = clients.create(current_asked(), body)
     if "client_secret" in client:
         return _once(client)
     return redirect_to_own(f"console/applications/{client['client_id']}", "new")
@@ -161,7 +162,7 @@ _ACTS = {
             "Users who lose their access are signed out of it.",
         ],
         undo="You can change it back.",
-        do=lambda subject, body: clients.update(subject.row.client_id, body),
+        do=lambda subject, body: clients.update(current_asked(), subject.row.client_id, body),
         done="Application changed.",
         check=lambda _subject, form: _checked(clients.ClientChange, form),
     ),
@@ -170,7 +171,7 @@ _ACTS = {
         effects=_new_secret_effects,
         undo="A secret that has ended can’t be restored.",
         do=lambda subject, form: _once(
-            clients.replace_secret(subject.row.client_id, overlap="overlap" in form)
+            clients.replace_secret(current_asked(), subject.row.client_id, overlap="overlap" in form)
         ),
         done="Secret created.",
         is_destructive=True,
@@ -181,7 +182,7 @@ _ACTS = {
         title="End the old secret",
         effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
         undo="A secret that has ended can’t be restored.",
-        do=lambda subject, _form: clients.end_previous_secret(subject.row.client_id),
+        do=lambda subject, _form: clients.end_previous_secret(current_asked(), subject.row.client_id),
         done="The old secret has ended.",
         is_destructive=True,
     ),
@@ -189,7 +190,9 @@ _ACTS = {
         title="Block",
         effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
         undo="You can unblock it. Sessions that have ended stay ended.",
-        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": True}),
+        do=lambda subject, _form: clients.update(
+            current_asked(), subject.row.client_id, {"is_blocked": True}
+        ),
         done="Application blocked.",
         is_destructive=True,
     ),
@@ -197,7 +200,9 @@ _ACTS = {
         title="Unblock",
         effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
         undo="You can block it again.",
-        do=lambda subject, _form: clients.update(subject.row.client_id, {"is_blocked": False}),
+        do=lambda subject, _form: clients.update(
+            current_asked(), subject.row.client_id, {"is_blocked": False}
+        ),
         done="Application unblocked.",
     ),
     "delete": _act(

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from auth.extensions.openid import clients
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.acts import Subject
 from auth.web.html.admin.console_page import application_name, counted
@@ -35,7 +36,7 @@ _CHOICES = {
 
 def find(client_id: str) -> Subject:
     """Return an application. Raises `ApiError`."""
-    client = clients.get(known_id(client_id, "oauth_client_not_found"))
+    client = clients.get(current_asked(), known_id(client_id, "oauth_client_not_found"))
     bounds = {"counted": COUNTED, "searched": _SEARCHED}
     use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
     # The type of a client cannot change.

@@ -7,6 +7,7 @@ from typing import Any
 from auth.core.text.labels import quoted
 from auth.flows.account import grants
 from auth.web import targets
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.acts import Act, Subject
@@ -43,8 +44,9 @@ def find(user_id: str, client_id: str) -> Subject:
 
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
-    with targets.act() as tx:
-        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), client_id=subject.row.id):
+    asked = current_asked()
+    with targets.act(asked) as tx:
+        if not grants.remove(tx, targets.lock(asked, tx, subject.row.user_id), client_id=subject.row.id):
             raise ApiError("oauth_consent_not_found")
 
 

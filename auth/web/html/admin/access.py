@@ -9,7 +9,8 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
 from auth.flows.sign_in.reauthentication import add, has_proof, proof_needed
-from auth.web import Level, View, audit, browser_sessions, cookies, g, guard
+from auth.web import Level, View, browser_sessions, cookies, g, guard
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
@@ -51,7 +52,7 @@ def administrator() -> None:
     known = browser_sessions.resume()
     if known is None:
         raise ApiError("session_not_found")
-    audit.note(user_id=known.user_id)
+    g.note(user_id=known.user_id)
     if not known.is_admin:
         raise ApiError("not_admin")
     g.administrator = known
@@ -61,7 +62,7 @@ def administrator() -> None:
 
 def require_proof() -> None:
     """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
-    if not has_proof(g.administrator):
+    if not has_proof(current_asked(), g.administrator):
         raise ApiError("reauthentication_needed")
 
 
@@ -136,7 +137,7 @@ def needs_factor() -> Response:
     settings = latchkey.settings
     may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
     # Enrolment asks for a proof too, but does not know the way back.
-    if any(may.values()) and (key := proof_needed(add("factor"), level=Level.SESSION)):
+    if any(may.values()) and (key := proof_needed(current_asked(), add("factor"), level=Level.SESSION)):
         return _to_step(key)
     return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())
 

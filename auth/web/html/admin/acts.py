@@ -16,6 +16,7 @@ from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
 from auth.web import View, fields, forms, g, guard, takes_metadata
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import act as acting
@@ -132,17 +133,18 @@ def _asked_factors() -> dict[str, Any]:
 
 def _give_factor() -> None:
     """Spend the code, or the response of a passkey or security key, in a form. Raises `ApiError`."""
+    asked = current_asked()
     before = _trusted_before()
     if "factor_id" in request.form:
         verify_key(added_before=before)
         return
     if "credential" in request.form:
-        assertions.prove(sent_credential(), added_before=before, owner=assertions.own_session())
+        assertions.prove(asked, sent_credential(), added_before=before, owner=assertions.own_session(asked))
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code) != _TOTP_LENGTH:
-        recovery_codes.verify(code, made_before=before)
-    elif not check_totp(guard.caller_id(), code, added_before=before):
+        recovery_codes.verify(asked, code, made_before=before)
+    elif not check_totp(asked, guard.caller_id(), code, added_before=before):
         details = "factor_code: must be an unused code from an authenticator app that is at least a week old"
         raise ApiError("mfa_verification_failed", details)
 

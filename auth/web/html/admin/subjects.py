@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from auth.flows.admin import users
 from auth.web import targets
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.admin.acts import Subject
@@ -27,7 +28,7 @@ def changeable_user(user_id: str) -> Subject:
         queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
     )
     if user.role == "admin":
-        raise targets.refusal(user.id)
+        raise targets.refusal(current_asked(), user.id)
     shown = {"version": users.metadata_version(user)}
     shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
     row = SimpleNamespace(**user._asdict(), **shown)
