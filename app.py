@@ -21,25 +21,25 @@ from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
 
-HOUSE = (
+VIEWS = (
     service, well_known, signup, token, passwordless, passkeys, verify, user, sessions, factors, admin,
     introspect, dev_inbox,
 )  # fmt: skip
 
 
 def create_app(config: Settings | None = None) -> Flask:
-    """Return the WSGI application: the house, and the extensions that are on. Raises `SettingsError`."""
+    """Return the WSGI application: the core and the enabled extensions. Raises `SettingsError`."""
     config = config or settings.load()
     logs.configure(config, edge.log_context)
     app = Application("auth", static_folder="web/html/static")
-    app.show_rooms(["web/html", *(f"extensions/{name}" for name in extensions.names_on(config))])
+    app.search_folders(["web/html", *(f"extensions/{name}" for name in extensions.names_on(config))])
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
     edge.register(app, config)
     limits.register(app, config)
     html.init_app(app, config)
-    for view in HOUSE:
+    for view in VIEWS:
         app.register_blueprint(view.blueprint)
     for extension in parts.extensions:
         extension.init_app(app)

@@ -50,17 +50,17 @@ class Application(Flask):
     request_class = BoundedRequest
     json_provider_class = JsonProvider
     app_ctx_globals_class = cast("Any", RequestContext)
-    rooms: Sequence[str] = ()
+    folders: Sequence[str] = ()
 
-    def show_rooms(self, rooms: Sequence[str]) -> None:
-        """Find templates and static files in the folders `templates` and `static` of these rooms."""
-        self.rooms = rooms
-        self.jinja_loader = FileSystemLoader([f"{self.root_path}/{room}/templates" for room in rooms])
+    def search_folders(self, folders: Sequence[str]) -> None:
+        """Find templates and static files in `templates` and `static` of these folders."""
+        self.folders = folders
+        self.jinja_loader = FileSystemLoader([f"{self.root_path}/{folder}/templates" for folder in folders])
 
     def send_static_file(self, filename: str) -> Response:
-        for room in self.rooms:
+        for folder in self.folders:
             with suppress(NotFound):
-                return send_from_directory(f"{self.root_path}/{room}/static", filename)
+                return send_from_directory(f"{self.root_path}/{folder}/static", filename)
         raise NotFound
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:

@@ -358,8 +358,8 @@ def refreshing(scenario):
 @told_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
 def exchanging_a_code(scenario):
     scenario.client.post("/magiclink", json={"email": scenario.alice.email, **WITH_CHALLENGE})
-    arrival = follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
-    body = {"auth_code": query_of(arrival)["code"], "code_verifier": VERIFIER}
+    opened = follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
+    body = {"auth_code": query_of(opened)["code"], "code_verifier": VERIFIER}
     return lambda: scenario.client.post("/token?grant_type=pkce", json=body)
 
 

@@ -18,7 +18,7 @@ from auth.core import settings
 from auth.core.settings.brand import logo_in_mails
 from auth.core.settings.providers import ProviderSettings
 from auth.core.text import languages
-from auth.core.text.catalogues import ROOM, built_in
+from auth.core.text.catalogues import DIRECTORY, built_in
 from auth.delivery.rendering import TEMPLATES as LAYOUTS
 from auth.delivery.rendering import CannotRender, Templates
 from tests.support.cases import cases
@@ -378,7 +378,7 @@ class TestLanguage:
 
 class TestCustomTemplates:
     OWN_LINK = "Come in\n\n{{ site_url }}/auth/confirm?token_hash={{ token_hash }}&type=email\n"
-    MESSAGES = (ROOM / "messages" / "en.toml").read_text()
+    MESSAGES = (DIRECTORY / "messages" / "en.toml").read_text()
 
     @pytest.fixture
     def make(self, tmp_path):

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from openapi_schema_validator import OAS30ReadValidator, oas30_format_checker
 from werkzeug.wrappers import Request, Response
 
-from app import HOUSE
+from app import VIEWS
 from auth.web.declarations import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
@@ -235,7 +235,7 @@ def _refusing_by_page() -> set[str]:
     from auth.extensions.webhooks import Webhooks
 
     app = Flask("routes")
-    for view in HOUSE:
+    for view in VIEWS:
         app.register_blueprint(view.blueprint)
     for extension in (Social, OpenId, ApiKeys, Webhooks, Docs):
         extension(cast("Any", None)).init_app(app)

@@ -143,10 +143,9 @@ class Rows:
 
     @contextmanager
     def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
-        """Lock a row until the end of the block; calls that wait for it continue in the order of their
-        arrival.
+        """Lock a row until the end of the block. Calls that wait for it continue in order.
 
-        A statement that takes the id may change the row; it is committed at the end.
+        A `statement`, which takes the id, may change the row; it is committed at the end.
         """
         holder = psycopg2.connect(self._url)
         with ThreadPoolExecutor() as threads:

@@ -69,12 +69,12 @@ def translate(block: str, place: int) -> str:
 
 def apply(page: str, root: Path) -> None:
     for files, block in blocks(page):
-        room, brace, languages = files.removesuffix("}.toml").partition("{")
+        folder, brace, languages = files.removesuffix("}.toml").partition("{")
         if not files:
             change(block, root)
         elif brace:
             for place, language in enumerate(languages.split(",")):
-                add(translate(block, place), root / room / f"{language}.toml")
+                add(translate(block, place), root / folder / f"{language}.toml")
         else:
             for file in files.split():
                 add(block, root / file.replace("NNNN", f"{schema.NEWEST + 1:04}"))

@@ -1,4 +1,4 @@
-"""The evening in which a stranger reads the specification's service: what its story runs, and how far it may reach.
+"""The walkthrough of the specification: the code that its requests run, and the reading budget for it.
 
 `pytest -s tests/system/test_walkthrough.py` prints the figures of each request and of all, and writes what they reach to
 build/reached.json.
@@ -42,7 +42,7 @@ LIMITS = {
     "PUT /user": {"functions": 107},
 }
 # How much of that may be reached: five percent more.
-ROOM = 1.05
+TOLERANCE = 1.05
 RECORD = Path(__file__).with_name("reached.json")
 
 
@@ -225,7 +225,7 @@ def test_story_of_the_specification_reaches_no_further_than_its_limits(reached):
         )
         for name, limits in LIMITS.items()
         for what, most in limits.items()
-        if figures[name][what] > most * ROOM
+        if figures[name][what] > most * TOLERANCE
     ]
     assert beyond == [], "\n".join(beyond)
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template, select_autoescape
 
 Catalogue = Mapping[str, str]
 DEFAULT = "en"
-ROOM = Path(__file__).parent
+DIRECTORY = Path(__file__).parent
 # Text for people is escaped; that of the console's labels is, where a page shows it.
 _environments = {
     "pages": Environment(autoescape=True, undefined=StrictUndefined),
@@ -25,7 +25,7 @@ _environments = {
 @functools.cache
 def built_in(subject: str) -> dict[str, Catalogue]:
     """Return the catalogues of `pages`, `messages` or `console` by language."""
-    return {path.stem: _read(path) for path in sorted((ROOM / subject).glob("*.toml"))}
+    return {path.stem: _read(path) for path in sorted((DIRECTORY / subject).glob("*.toml"))}
 
 
 def with_own(folder: Path) -> dict[str, Catalogue]:

@@ -86,7 +86,7 @@ def _disk(context: Context) -> Failure | None:
             file.write(b"\0" * _WRITTEN)
             file.flush()
             os.fsync(file.fileno())
-        room = os.statvfs(directory)
+        disk = os.statvfs(directory)
     except FileNotFoundError:
         raise NotChecked("there is no state directory") from None
     except OSError as error:
@@ -95,8 +95,8 @@ def _disk(context: Context) -> Failure | None:
         elif error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             remedy = f"Run this as the user of the service, which must own {directory}."
         return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
-    free = room.f_bavail * room.f_frsize
-    if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
+    free = disk.f_bavail * disk.f_frsize
+    if free < LEAST_FREE or (disk.f_files and disk.f_favail < 1000):
         return Failure(f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB free.", remedy)
     return None
 

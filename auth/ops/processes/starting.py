@@ -86,7 +86,7 @@ def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
 
 
 def make_application(settings: Settings) -> None:
-    """Create the application, which the workers share: by name, as it is above this room."""
+    """Create the application, which the workers share. Its layer is above this one, so import it by name."""
     # Both or neither: a worker that is replaced uses them together.
     served.application, served.current = importlib.import_module("app").create_app(settings), settings
     if settings.metrics_bind:

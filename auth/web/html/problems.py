@@ -276,11 +276,11 @@ def _start_of_form() -> str | None:
     return "sign-in"
 
 
-def _is_ours(path: str, method: str, rooms: tuple[str, ...] = ("pages.", "brand.")) -> bool:
+def _is_ours(path: str, method: str, blueprints: tuple[str, ...] = ("pages.", "brand.")) -> bool:
     """Whether a page, or the target of a form, has this path."""
     adapter = current_app.create_url_adapter(request)
     with suppress(HTTPException):
-        return adapter is not None and adapter.match(path, method)[0].startswith(rooms)
+        return adapter is not None and adapter.match(path, method)[0].startswith(blueprints)
     return False
 
 

@@ -110,7 +110,7 @@ def test_application_is_told_once_of_a_session_that_an_act_ends(
     own = {name: id_token[name] for name in ("iss", "aud", "sub", "sid")}
     assert own.items() <= read.claims.items()
     assert (read.claims["exp"] - read.claims["iat"], read.claims["events"]) == (120, {EVENT: {}})
-    # No id of a session leaves the house in it, and it is no other kind of token.
+    # It contains no id of a session, and it is no other kind of token.
     assert claims_of(tokens["access_token"])["session_id"] not in str(read.claims)
     for path in ("/user", "/oauth/userinfo"):
         assert client.get(path, headers=bearer(token)).status_code == 401

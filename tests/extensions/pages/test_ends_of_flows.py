@@ -162,7 +162,7 @@ def test_sign_in_on_our_pages_still_leads_to_the_account(flow):
 
 
 class TestQuestion:
-    """Any other arrival is asked "Continue as …", and the application that is awaited still gets its answer."""
+    """Opened in any other way, the page asks "Continue as …", and the waiting application still gets its answer."""
 
     @cases(
         "sign_in",

@@ -462,8 +462,8 @@ class TestRemoval:
 )
 def test_taking_back_has_one_home(what, homes):
     """But the copies of old factors, which rows without a link keep for seven days."""
-    rooms = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
-    files = [path for path in rooms if not path.name.startswith("nodes_of_")]
+    paths = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
+    files = [path for path in paths if not path.name.startswith("nodes_of_")]
     found = [
         path
         for path in files

@@ -99,10 +99,10 @@ class TestMetadata:
 
     @pytest.mark.parametrize("letter", ["x", "ü", "😀"])
     def test_merged_data_may_be_8_kib_as_json(self, session, letter):
-        room = (8192 - len('{"x": ""}')) // len(letter.encode())
-        assert put(session, data={"x": letter * room}).status_code == 200
+        space = (8192 - len('{"x": ""}')) // len(letter.encode())
+        assert put(session, data={"x": letter * space}).status_code == 200
         before = session.get("/user").json
-        for data in ({"x": letter * (room + 1)}, {"y": letter}):
+        for data in ({"x": letter * (space + 1)}, {"y": letter}):
             assert_error(put(session, data=data), *TOO_LARGE, details=TOO_LARGE_DETAILS)
         assert session.get("/user").json == before
         assert put(session, data={"x": None, "y": letter}).json["user_metadata"] == {"y": letter}

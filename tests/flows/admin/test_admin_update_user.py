@@ -245,8 +245,8 @@ class TestMetadata:
             response = update(alice, {name: {"c": "x" * length}})
             assert_error(response, 400, "validation_failed", details=details)
         assert database.everything() == before
-        room = 8192 - len(json.dumps({"a": "", "b": ""})) - 4000
-        assert update(alice, {name: {"a": "x" * room}}).status_code == 200
+        space = 8192 - len(json.dumps({"a": "", "b": ""})) - 4000
+        assert update(alice, {name: {"a": "x" * space}}).status_code == 200
 
     def test_concurrent_changes_are_all_kept(self, server, get, service_role, alice, name):
         def add(number):

@@ -372,16 +372,16 @@ class TestRefusals:
     @pytest.mark.parametrize("path", ["/signup", "/magiclink", "/otp"])
     @pytest.mark.parametrize("letter", ["y", "ü", "☃"])
     def test_stranger_stores_at_most_1_kib(self, client, database, alice, path, letter):
-        room = (1024 - len('{"x": ""}')) // len(letter.encode())
+        space = (1024 - len('{"x": ""}')) // len(letter.encode())
         before = database.everything()
         for email in ("dave@example.com", alice.email):
-            body = DAVE | {"email": email, "data": {"x": letter * (room + 1)}}
+            body = DAVE | {"email": email, "data": {"x": letter * (space + 1)}}
             details = "data: must be at most 1 KiB as JSON"
             assert_error(client.post(path, json=body), 400, "validation_failed", details=details)
         assert database.everything() == before
-        assert client.post(path, json=DAVE | {"data": {"x": letter * room}}).status_code in (200, 201)
+        assert client.post(path, json=DAVE | {"data": {"x": letter * space}}).status_code in (200, 201)
         of_dave = "SELECT user_metadata FROM users WHERE email = 'dave@example.com'"
-        assert database.value(of_dave) == {"x": letter * room}
+        assert database.value(of_dave) == {"x": letter * space}
 
 
 def test_phone_user_can_add_an_email_later(client, outbox):

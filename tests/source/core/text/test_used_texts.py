@@ -16,7 +16,7 @@ import sql
 from auth.core.text.catalogues import built_in
 from sql import schema
 
-HOUSE = Path(sql.DIRECTORY).parent / "auth"
+PACKAGE = Path(sql.DIRECTORY).parent / "auth"
 UNKNOWN = "(.*)"
 # In audit logs that they wrote.
 OF_EARLIER_VERSIONS = {"email_change_undone", "signed_up_again"}
@@ -42,9 +42,9 @@ def resolved(node: jinja.Node | ast.AST | None) -> set[str]:
 def trees() -> tuple[list[jinja.Node], list[ast.AST]]:
     """Return what the templates and the modules consist of."""
     templates = [
-        path.read_text() for path in HOUSE.rglob("templates/**/*.*") if path.suffix in (".html", ".txt")
+        path.read_text() for path in PACKAGE.rglob("templates/**/*.*") if path.suffix in (".html", ".txt")
     ]
-    modules = [path.read_text() for path in HOUSE.rglob("*.py")]
+    modules = [path.read_text() for path in PACKAGE.rglob("*.py")]
     assert len(templates) > 90
     return (
         [
@@ -94,7 +94,7 @@ def kept() -> set[tuple[str, str]]:
 @functools.cache
 def words() -> set[str]:
     """Return all strings of modules, and all words of templates and SQL."""
-    paths = [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql"), *HOUSE.rglob("templates/**/*.*")]
+    paths = [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql"), *PACKAGE.rglob("templates/**/*.*")]
     texts = " ".join(path.read_text() for path in paths if path.suffix != ".svg")
     strings = {node.value for node in trees()[1] if isinstance(node, ast.Constant)}
     return {each for each in strings if isinstance(each, str)} | set(re.findall(r"[\w.]+", texts))
