@@ -1,1 +1,1 @@
-"""What every part of the product uses. It knows no request and no user's story."""
+"""Code that every part of the product uses. It knows no request and no flow."""

@@ -1,4 +1,4 @@
-"""Emails and phone numbers in canonical form, the only form that is stored, compared, mailed or counted."""
+"""Emails and phone numbers in canonical form, the only form that we store, compare, mail or count."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _LIKE_PHONE = re.compile(r"[\s+\-./()\[\]]*[0-9][\s0-9+\-./()\[\]]*")
-# Country codes (ITU-T E.164) have three digits but for these.
+# Country codes (ITU-T E.164) have three digits, except these.
 _COUNTRY = re.compile(r"\+(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[0-9]{3})")
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
@@ -82,7 +82,7 @@ def canonical_phone(number: str) -> str:
 
 
 def is_possible_phone(number: str) -> bool:
-    """Whether a number in E.164 is of a country, and as long as some of that country's numbers."""
+    """Whether a number in E.164 has a country code, and a length that this country uses."""
     parsed = _parsed(number)
     return parsed is not None and phonenumbers.is_possible_number(parsed)
 
@@ -95,7 +95,7 @@ def _parsed(number: str) -> PhoneNumber | None:
 
 
 def joined(number: str) -> str:
-    """Return a phone number without what separates its groups."""
+    """Return a phone number without the separators of its groups."""
     return _PHONE_SEPARATORS.sub("", number)
 
 
@@ -108,7 +108,7 @@ def spaced_phone(number: str) -> str:
 
 
 def canonical_typed(text: str) -> str:
-    """Return what `canonical` does for an email or a phone number that somebody typed."""
+    """Return `canonical` of a typed email or phone number."""
     return canonical_typed_email(text) if is_email(text) else canonical_typed_phone(text)
 
 

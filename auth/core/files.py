@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and who has access to those with secrets."""
+"""Files that are written atomically, and the access to files with secrets."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from typing import BinaryIO
 DRAFT = ".latchkey-draft"
 _NOT_OWNER = stat.S_IRWXG | stat.S_IRWXO
 _MOUNTED_SECRETS = "/run/secrets"
-# In seconds. A draft that has not been written to for as long was left by a process that was killed.
+# Seconds. A draft without a write for this time was left by a killed process.
 _ABANDONED_AFTER = 3600
 
 
@@ -24,7 +24,7 @@ def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
     try:
         with os.fdopen(descriptor, "w+b") as draft:
-            # By the clock of the files, which another machine may keep.
+            # Use the clock of the file system, which may be on another machine.
             _remove_abandoned(path.parent, os.fstat(descriptor).st_mtime - _ABANDONED_AFTER)
             yield draft
             draft.flush()
@@ -45,7 +45,7 @@ def write(path: Path, text: str) -> None:
 
 
 def write_once(path: Path, text: str) -> None:
-    """Create a file unless it exists: of processes that start together, the first one wins."""
+    """Create a file unless it exists. Of processes that start together, the first one wins."""
     with suppress(FileExistsError), replacing(path, publish=os.link) as draft:
         draft.write(text.encode())
 
@@ -56,8 +56,8 @@ def exposure(path: Path) -> str | None:
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode) or not mode & _NOT_OWNER:
         return None
-    # Docker and Kubernetes mount secrets as files of root that everyone can read, where chmod fails. In a
-    # container there is no one else.
+    # Docker and Kubernetes mount secrets as files of root that everyone can read, and chmod fails. A
+    # container has no other users.
     is_mounted = found.st_uid == 0 and os.statvfs(path).f_flag & os.ST_RDONLY
     if is_mounted or path.resolve().is_relative_to(_MOUNTED_SECRETS):
         return None

@@ -20,9 +20,8 @@ _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class ThrottledLog:
-    """Logs an event at most once a second, with the number of `times` since the last line, and the facts of
-    the newest.
-    """
+    """Logs an event at most once a second, with the number of `times` since the last line and the newest
+    details."""
 
     interval = 1  # seconds
 
@@ -49,14 +48,14 @@ class _Logger:
 
 
 def say(settings: Settings, line: str, level: str = "info") -> None:
-    """Inform the operator, at any log level, by a plain line, or an event if the log is JSON."""
+    """Write a line for the operator at any log level: plain text, or an event if the log is JSON."""
     print(_event(line, level) if _is_json(settings) else line, file=sys.stderr, flush=True)
 
 
 def start_failure(text: str) -> str:
     """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
 
-    The settings may be what is wrong, so they are not asked.
+    It does not use the settings, because they may be invalid.
     """
     environment: dict[str, str | None] = dict(os.environ)
     with contextlib.suppress(OSError, ValueError):
@@ -111,10 +110,10 @@ def _printable(_logger: object, _method: str, event: structlog.types.EventDict) 
 
 
 def _brief(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Leave out what is not known, and begin the line of a request with `POST /token 200 336 ms`."""
+    """Leave out unknown values, and begin the line of a request with `POST /token 200 336 ms`."""
     known = {name: value for name, value in event.items() if value is not None}
     if known["event"] != "request":
         return known
     method, status, took = (known.pop(name) for name in ("method", "status", "milliseconds"))
-    # A path that no route has may contain a secret.
+    # A path without a route may contain a secret.
     return known | {"event": f"{method} {known.pop('route', '-')} {status} {took:.0f} ms"}

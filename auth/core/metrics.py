@@ -1,7 +1,7 @@
-"""Files in which each process counts, for one process that adds them up and serves them to Prometheus.
+"""Each process counts in a file. One process adds the files up and serves the sums to Prometheus.
 
-Imported only if AUTH_METRICS_BIND is set. Files are named after the slot that the master gives to a process.
-The next process in a slot continues its counts: totals never fall, and restarts do not add files.
+Imported only if AUTH_METRICS_BIND is set. The master gives each process a slot, which names its file. The
+next process in a slot continues its counts: totals never fall, and restarts do not add files.
 """
 
 import os
@@ -16,7 +16,7 @@ from auth.core.settings.state import METRICS_DIRECTORY, METRICS_SLOT
 
 
 def join() -> None:
-    """Count in the files of this process's slot. Metrics that were created before are not in files."""
+    """Count in the files of this process's slot. Metrics created before this call are not in files."""
     slot = os.environ.get(METRICS_SLOT, "delivery")  # `latchkey deliver` has no master
     values.ValueClass = MultiProcessValue(lambda: slot)
 
@@ -32,7 +32,7 @@ class Files(MultiProcessCollector):
 
 
 def _has_content(path: Path) -> bool:
-    """Whether the library can read a file: it is empty for an instant after its creation."""
+    """Whether the library can read a file. A new file is empty for an instant."""
     try:
         return path.stat().st_size > 0
     except FileNotFoundError:  # discarded meanwhile

@@ -1,8 +1,11 @@
-"""The numbers that documents promise. tests/source/test_promises.py compares them. Times are in seconds."""
+"""The numbers that the documentation promises; tests/source/test_promises.py compares them.
+
+Times are in seconds.
+"""
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
-# For a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer. `fresh_age` in SQL is the same.
+# For a proof, unless `AUTH_REAUTHENTICATION_AGE` is shorter. `fresh_age` in SQL is the same.
 PROOF_AGE = 15 * MINUTE
 
 LINK_LIFETIME = HOUR
@@ -14,11 +17,11 @@ SMS_CODE_LIFETIME = 10 * MINUTE
 # Of any code that a page asks for (ASVS 6.5.5).
 PAGE_CODE_LIFETIME = 10 * MINUTE
 AUTHORIZATION_CODE_LIFETIME = 5 * MINUTE
-# Of a sign-in at a provider, and of a signed message of what is done.
+# Of a sign-in at a provider, and of a signed message about a completed act.
 FLOW_LIFETIME = 10 * MINUTE
-# Of an application's authorization request, whose user may sign in by a link.
+# Of an application's authorization request. Its user may sign in by a link.
 REQUEST_LIFETIME = LINK_LIFETIME
-# Of the codes of a device, and between two of its requests. Each that comes earlier adds as much.
+# Of a device's codes, and between two of its requests. Each earlier request adds the same time.
 DEVICE_CODE_LIFETIME = 10 * MINUTE
 DEVICE_INTERVAL = 5
 ID_TOKEN_LIFETIME = HOUR
@@ -60,7 +63,7 @@ GIVE_UP = 3 * DAY
 MOST_WEBHOOKS = 20
 # To administrators, when a webhook is disabled.
 MOST_MAILS = 10
-# For which the previous secret of a webhook signs too, and that of a client is accepted if asked for.
+# For which the previous secret of a webhook also signs, and that of a client can be accepted.
 SECRET_OVERLAP = DAY
 
 # Without a run of a delivery process, without a backup, and of a message that waits: a sign of trouble.

@@ -1,6 +1,7 @@
-"""The extensions, the settings that turn each on, and what an extension may add.
+"""The extensions, the settings that turn each on, and the interface of an extension.
 
-The application, the delivery process and commands import those that are on; none imports another.
+The application, the delivery process and commands import the enabled extensions. No extension imports
+another.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,19 +40,22 @@ class AdmissionHook(Protocol):
     def __call__(
         self, id: str, *, email: str | None, phone: str | None, data: dict[str, Any], provider: str | None
     ) -> None:
-        """Refuse a new user, or a user's first address, outside any transaction. Raises `ApiError`."""
+        """Refuse a new user, or a user's first address. Call it outside any transaction."""
 
 
 class TokenHook(Protocol):
     def __call__(self, claims: dict[str, Any], method: str) -> dict[str, Any]:
-        """Return the claims to sign, outside any transaction. Raises `ApiError`.
+        """Return the claims to sign. Call it outside any transaction.
 
         `method` is how the user authenticated.
         """
 
 
 class Extension(Protocol):
-    """What an extension may add. Each method is optional, and imports what it needs when it is called."""
+    """The interface of an extension.
+
+    Each method is optional, and imports its dependencies when it is called.
+    """
 
     settings: Settings
 
@@ -65,7 +69,7 @@ class Extension(Protocol):
     # The JSON API
 
     def check_act(self, act: str) -> None:
-        """Refuse an act of auth/web/limits.py that has been counted. Raises `ApiError`."""
+        """Refuse an act of auth/web/limits.py that has been counted."""
         return
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
@@ -96,7 +100,7 @@ class Extension(Protocol):
         return None
 
     def find_provider(self, name: str) -> "Provider | None":
-        """Return a provider that the settings do not have. Raises `ApiError` if it is disabled."""
+        """Return a provider that is not in the settings. Refuse a disabled one."""
         return None
 
     def provider_of(self, email: str) -> str | None:

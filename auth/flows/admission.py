@@ -25,7 +25,7 @@ def may_become(
     is_vouched: bool = False,
     doing: str = "Sign-in",
 ) -> str:
-    """Return the id of the user whose the addresses may become, by default a new one. Raises `ApiError`.
+    """Return the id of the user whose the addresses may become, by default a new one.
 
     Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
     user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
@@ -62,7 +62,7 @@ def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> boo
 def check_channel(
     asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
 ) -> None:
-    """Refuse a disabled kind of address and, if it `sends`, a number that no SMS reaches. Raises `ApiError`.
+    """Refuse a disabled kind of address and, if it `sends`, a number that no SMS reaches.
 
     A user with such a number goes on signing in by password.
     """

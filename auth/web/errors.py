@@ -225,7 +225,7 @@ def unavailable(key: str = "service_unavailable") -> ApiError:
 
 
 def found(row: T | None, key: str) -> T:
-    """Return a row. Raises the `ApiError` of a key if it is None."""
+    """Return a row. Refuse None with the error of a key."""
     if row is None:
         raise ApiError(key)
     return row

@@ -30,7 +30,7 @@ INBOX = "latchkey_inbox"
 
 
 def guard_by(check: Callable[[], None], name: str = "") -> Callable[[Level], Callable[[View], View]]:
-    """Turn a function that calls `g.admit`, or raises `ApiError`, into a decorator with a view's level."""
+    """Turn a function that calls `g.admit`, or refuses, into a decorator with a view's level."""
     return lambda level: lambda view: _guarded(view, check, level, name or check.__name__)
 
 
@@ -183,7 +183,7 @@ def caller_on_network() -> str:
 
 
 def live_caller(level: Level | None = None) -> "queries.SelectCaller":
-    """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
+    """Return the row of the caller. Refuse unless the state is `live`."""
     return admit(queries.select_caller(latchkey.db, **caller(level)))
 
 

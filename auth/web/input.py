@@ -31,7 +31,7 @@ _MESSAGES = {
 
 
 def refuse_body() -> None:
-    """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
+    """Check the size and type of a body before reading it. Refuse it with 413 or 415."""
     request = current_request()
     if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
@@ -46,7 +46,7 @@ def refuse_body() -> None:
 
 
 def whole_body() -> bytes:
-    """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
+    """Read the body. Refuse it with 413, or with 400 if it is shorter than its Content-Length."""
     # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above the largest `max_body`.
     request = current_request()
     body = request.get_data()
@@ -62,7 +62,7 @@ def _too_large() -> ApiError:
 
 
 def json_body() -> dict[str, Any]:
-    """Return the JSON body, not yet checked by a schema. Raises `ApiError` 400."""
+    """Return the JSON body, not yet checked by a schema."""
     if g.json_body is None:
         try:
             g.json_body = json_bodies.decode(whole_body())
@@ -100,7 +100,7 @@ def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
 def allowed_redirect(parts: Latchkey, url: str) -> str:
     """Return a URL that may receive tokens: this one or, with a line in the log, the site's.
 
-    Raises `ApiError` instead for the developer, while AUTH_BASE_URL is this machine.
+    Refuse it instead, for the developer, while AUTH_BASE_URL is this machine.
     """
     if allowed := parts.redirects.allowed(url):
         return allowed
@@ -117,14 +117,14 @@ def allowed_redirect(parts: Latchkey, url: str) -> str:
 
 
 def known_id(text: str, key: str) -> str:
-    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text."""
+    """Return a UUID as Postgres writes it. Refuse any other text with the error of a key."""
     if not is_uuid(text):
         raise ApiError(key)
     return text.lower()
 
 
 def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a schema loads. Raises `ApiError`. A form or query has each field at most once."""
+    """Return what a schema loads. Refuse a form or query that repeats a field."""
     if isinstance(values, MultiDict):
         for name in schema.fields:
             if len(values.getlist(name)) > 1:

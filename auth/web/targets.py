@@ -1,4 +1,4 @@
-"""Acts of administrators, and the users that they may act on: not other administrators, nor themselves."""
+"""Acts of administrators, and the users whom they may act on: no other administrators, nor themselves."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ Claim = Callable[[Transaction], None]
 
 @contextmanager
 def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
-    """Run a transaction of an administrator, or of the service role key. Raises `ApiError`, and changes
-    nothing, if the caller has been demoted or signed out meanwhile."""
+    """Run a transaction of an administrator, or of the service role key. Refuse, and change nothing, if the
+    caller has been demoted or signed out meanwhile."""
     with asked.db.transaction() as tx:
         if claim:
             claim(tx)
@@ -34,12 +34,12 @@ def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
 
 
 def lock(asked: Asked, tx: Transaction, user_id: str) -> "queries.LockUser":
-    """Lock and return a user's row. Raises `ApiError` if the caller may not change this user."""
+    """Lock and return a user's row. Refuse if the caller may not change this user."""
     return check(asked, tx, user_id, queries.lock_user(tx, user_id=user_id))
 
 
 def check(asked: Asked, tx: Transaction, user_id: str, user: _User | None) -> _User:
-    """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
+    """Check and return the locked row of a user, or None. Refuse like `lock`."""
     user = found(user, "user_not_found")
     actor = "service_role" if asked.actor == "service_role" else "administrator"
     if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:

@@ -15,10 +15,10 @@ def new_codes() -> list[str]:
 
 
 def grouped(code: str) -> str:
-    """Return a code in fours, as pages show it."""
+    """Return a code in groups of four, as pages show it."""
     return "-".join(re.findall("....", code))
 
 
 def canonical(code: str) -> str:
-    """Return the form of a code that its MAC is computed from. Ignores case, and what groups it."""
+    """Return a code without case and separators. Its MAC is computed from this form."""
     return typed.code(code).lower().translate(_LOOKALIKES)

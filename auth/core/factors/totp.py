@@ -24,7 +24,7 @@ def is_usable(secret: str) -> bool:
 
 
 def uri(secret: str, account: str, issuer: str) -> str:
-    """Return what an authenticator app reads from the QR code."""
+    """Return the content of the QR code for an authenticator app."""
     # A colon separates issuer and account.
     return pyotp.TOTP(secret, name=account, issuer=issuer.replace(":", " ")).provisioning_uri()
 
@@ -34,7 +34,8 @@ def qr_code(text: str) -> str:
     code, svg = segno.make(text, error="m", micro=False), io.BytesIO()
     code.save(svg, kind="svg", scale=4, light="white", xmldecl=False, nl=False, omitsize=True)
     drawn = svg.getvalue().decode().replace("#000", "black").replace("#fff", "white")
-    # The size is for pages that set none; without a viewBox, those with a smaller one would cut the code off.
+    # The size is for pages that set none. Without a viewBox, a page with a smaller size would cut the code
+    # off.
     width, height = code.symbol_size(scale=4)
     return drawn.replace(" viewBox", f' width="{width}" height="{height}" viewBox', 1)
 

@@ -1,4 +1,4 @@
-"""WebAuthn, by py_webauthn: options for browsers, and the verification of their responses.
+"""WebAuthn with py_webauthn: options for browsers, and the verification of their responses.
 
 A security key, which is a second factor, proves that the user is present; a passkey also verifies the user,
 by a PIN or biometrics.
@@ -53,8 +53,8 @@ _ALGORITHMS = [Algorithm.ECDSA_SHA_256, Algorithm.EDDSA, Algorithm.RSASSA_PKCS1_
 MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
 # OpenSSL takes milliseconds to verify a signature by a larger key.
 _RSA_BITS = range(2048, 4097)
-# By their AAGUIDs (WebAuthn, section 6.5.1). Without attestation anyone can send them, so they only serve as
-# names of passkeys.
+# Products by AAGUID (WebAuthn, section 6.5.1). Without attestation anyone can send an AAGUID, so it only
+# gives a passkey its name.
 _AUTHENTICATORS = {
     "08987058-cadc-4b81-b6e1-30de50dcbe96": "Windows Hello",
     "0ea242b4-43c4-4a1b-8b17-dd6d0b6baec6": "Keeper",
@@ -89,7 +89,7 @@ class RelyingParty:
     def creation_options(
         self, user_id: str, user_name: str, excluded: Sequence[Any], *, is_passkey: bool
     ) -> tuple[bytes, dict[str, Any]]:
-        """Return a challenge, and the options with it. `excluded` are rows of the user's credentials."""
+        """Return a challenge and its options. `excluded` are rows of the user's credentials."""
         resident_key = ResidentKeyRequirement.REQUIRED if is_passkey else ResidentKeyRequirement.DISCOURAGED
         options = generate_registration_options(
             rp_id=self.id,
@@ -108,7 +108,7 @@ class RelyingParty:
     def request_options(
         self, allowed: Sequence[Any] = (), *, is_passkey: bool
     ) -> tuple[bytes, dict[str, Any]]:
-        """Return a challenge, and the options with it. The authenticator lists passkeys by itself."""
+        """Return a challenge and its options. The authenticator lists passkeys by itself."""
         options = generate_authentication_options(
             rp_id=self.id,
             timeout=promises.CHALLENGE_LIFETIME * 1000,
@@ -187,7 +187,7 @@ def user_handle(user_id: str) -> bytes:
 def _checked(act: Callable[[], Result]) -> Result:
     try:
         return act()
-    except Exception as error:  # the parsers pass on those of json, cbor2 and cryptography
+    except Exception as error:  # the parsers raise those of json, cbor2 and cryptography
         is_own = type(error).__module__.startswith("webauthn.")
         message = str(error) if is_own and "__cause__" not in str(error) else "it is malformed"
         raise InvalidResponse(message[:500]) from None

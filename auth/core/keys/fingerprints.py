@@ -1,4 +1,4 @@
-"""Compares the keys of this node with those of the other nodes, by fingerprints in the database."""
+"""Compares the keys of this node with those of the other nodes, using fingerprints in the database."""
 
 import dataclasses
 from pathlib import Path
@@ -9,7 +9,7 @@ from sql import Database, Transaction, queries
 
 
 class OtherKeys(Exception):
-    """One line for each of the fields whose keys are missing, or are not those of the database."""
+    """One line for each field whose keys are missing or differ from the database's."""
 
     def __init__(self, lines: dict[str, str]) -> None:
         super().__init__("\n".join(lines.values()))
@@ -31,8 +31,8 @@ def keep(
     """Replace the stored keys with those of this node, which must have one in common unless `even_others`.
 
     Replacing drops a key that has been rotated out. `make_missing` makes the keys whose files are missing,
-    though not for a database that knows others unless `even_others`; the caller has locked the state
-    directory. Returns the settings with the keys. Raises `OSError` and what `check` raises.
+    but for a database that knows others only with `even_others`; the caller has locked the state directory.
+    Returns the settings with the keys. Raises `OSError` and what `check` raises.
     """
     with db.transaction() as tx:
         queries.lock_key_fingerprints(tx)
@@ -57,7 +57,7 @@ def missing(settings: Settings) -> dict[str, Path]:
 
 
 def _with_files(settings: Settings) -> Settings:
-    """Read files that were missing: another node may have made them since."""
+    """Read the missing files again: another node may have made them since."""
     files = {field: path for field, path in missing(settings).items() if path.exists()}
     found, problems = kept_secrets.read(files, must_sign=not settings.jwt_secret)
     if problems:
@@ -100,6 +100,6 @@ def _fingerprints(settings: Settings) -> dict[str, list[str]]:
     return {
         "secret_key": of(settings.secret_key),
         "service_role_key": of(settings.service_role_key),
-        # Together: a deployment may move from one to the other.
+        # Compared together: a deployment may move from one to the other.
         "jwt_keys": of(jwt_secrets) + signing_keys.fingerprints(settings.jwt_keys),
     }

@@ -47,7 +47,7 @@ class KeyRing:
         self._problems: list[str] = []
 
     def refresh(self) -> None:
-        """Reread the files, and sign with the key whose time has come. Unusable files change nothing."""
+        """Reread the files, and sign with the key that is active now. Ignore unusable files."""
         settings, problems = reread(self.settings)
         if problems != self._problems:
             for problem in problems:
@@ -85,9 +85,9 @@ class KeyRing:
 
 
 def reread(settings: Settings) -> tuple[Settings, list[str]]:
-    """Return the settings with the keys that their files have now, and what is wrong with the files.
+    """Return the settings with the current keys of their files, and the problems of the files.
 
-    Files that cannot be used, or that were replaced with keys of another deployment, change nothing.
+    Unusable files, and files with keys of another deployment, change nothing.
     """
     found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
     problems = problems or [

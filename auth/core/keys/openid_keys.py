@@ -1,4 +1,4 @@
-"""The RSA keys of ID tokens. They are in the database, encrypted, because any node may make the first one."""
+"""The RSA keys of ID tokens. The database stores them encrypted, because any node may make the first one."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.core.tokens.signing_keys import Key
 from sql import Database, queries
 
-# Seconds for which a process keeps the keys that it has read. A new key is used later than that.
+# Seconds for which a process caches the keys. A new key is first used after this time.
 KEPT = 20.0
 
 _not_opened = ThrottledLog("openid_key_not_opened")
@@ -28,19 +28,19 @@ class OpenIdKeys:
         self._read_at: float | None = None
 
     def all(self) -> Sequence[Key]:
-        """Return all keys, oldest first. Leaves out those that cannot be opened. Raises `psycopg2.Error`."""
+        """Return all keys that can be opened, oldest first. Raises `psycopg2.Error`."""
         # Another process may have made the first one.
         if not self._keys or self._read_at is None or time.monotonic() > self._read_at + KEPT:
             rows = queries.list_openid_keys(self._db)
             if rows != self._rows:
                 self._keys = self._open_all(rows)
-                # The key ring may soon read the key of the others.
+                # The key ring may read the key of the other nodes soon.
                 self._rows = rows if len(self._keys) == len(rows) else None
             self._read_at = time.monotonic()
         return self._keys
 
     def published(self) -> Sequence[Key] | None:
-        """Return all keys, those read last if the database does not respond, or None if none were read."""
+        """Return all keys. If the database does not respond, return the cached ones, or None."""
         try:
             return self.all()
         except psycopg2.Error:
@@ -54,7 +54,7 @@ class OpenIdKeys:
         new = new_row(self._sealer)
         with self._db.transaction() as tx:
             queries.lock_openid_keys(tx)
-            # With the secret key, those sealed with it are lost.
+            # Keys that were sealed with a lost secret key are lost too.
             if not self._open_all(queries.list_openid_keys(tx)):
                 queries.insert_openid_key(tx, **new)
         return self.all()
@@ -75,7 +75,7 @@ class OpenIdKeys:
 
 
 def public_jwks(*keys: Key) -> list[Mapping[str, str]]:
-    """Return the JWKs that may be shown to all; a shared secret has none."""
+    """Return the public JWKs. A shared secret has none."""
     return [key.public_jwk for key in keys if key.public_jwk]
 
 

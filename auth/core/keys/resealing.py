@@ -18,7 +18,7 @@ _ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
     queries.list_sealed_removed_factors: queries.reseal_removed_factor,
     queries.list_sealed_openid_keys: queries.reseal_openid_key,
 }
-# What to do if a secret of `list_sealed_secrets` cannot be opened.
+# The remedy if a secret of `list_sealed_secrets` cannot be opened.
 _REMEDIES = {
     "webhook": "Give the webhook a new secret in the console, or delete it.",
     "provider": "Run: latchkey providers change {} --secret-file FILE",
@@ -28,7 +28,7 @@ _REMEDIES = {
 
 
 def unopened(rows: Sequence[Any], secret_key: Sequence[str]) -> tuple[str, str] | None:
-    """Return what is wrong with the first row that these keys do not open, and the remedy."""
+    """Return the problem of the first row that these keys do not open, and the remedy."""
     sealer = Sealer(derive(secret_key, "outbox"))
     for row in rows:
         try:
@@ -44,7 +44,7 @@ def reseal(db: Database, sealer: Sealer) -> None:
     for select, update in _ROWS.items():
         for row in _rows(db, sealer, select):
             sealed = bytes(row.sealed)
-            # A secret that cannot be opened fails when it is used, with the reason.
+            # A secret that cannot be opened fails with the reason when it is used.
             with contextlib.suppress(CannotOpen):
                 renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
                 update(db, id=row.id, old=sealed, sealed=renewed)

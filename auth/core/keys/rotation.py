@@ -1,4 +1,4 @@
-"""Rotating the keys, in their files, or as a value to set if the environment has them."""
+"""Rotating the keys: in their files, or as a new value for the environment."""
 
 import fcntl
 import json
@@ -20,9 +20,9 @@ OPENID = "openid"
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
 KINDS = (*FIELDS, OPENID)
 SHARED_SECRET = "AUTH_JWT_SECRET"  # noqa: S105
-# Seconds, within which every process of this machine has picked up a new key.
+# Seconds within which every process of this machine picks up a new key.
 _SOON = 30.0
-# A process may use an old key a little longer, if its clock is slow or it was busy.
+# A process may use an old key a little longer if its clock is slow or it was busy.
 _SLACK = 300.0
 
 
@@ -31,14 +31,14 @@ class CannotRotate(Exception):
 
 
 class StillNeeded(CannotRotate):
-    """The key that is to be removed is needed."""
+    """The key to remove is still needed."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """`entry` is the JWK, or the secret, with its time; None for a key that is in the database.
+    """`entry` is the JWK or secret with its time, or None for a key in the database.
 
-    `is_used` if it is the key that signs or seals.
+    `is_used` if this key signs or seals.
     """
 
     kind: str
@@ -75,7 +75,7 @@ def openid_keys_of(db: Database) -> list[Key]:
 
 
 def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
-    """Return the keys of ids, entries and times. The newest whose time has come is used."""
+    """Return the keys of ids, entries and times. The newest active one is used."""
     newest = derived_keys.in_use([at for _, _, at in found]) if found else None
     return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
 
@@ -210,7 +210,7 @@ def secret_used_since(settings: Settings) -> float:
 
 
 def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
-    """Return the keys of a kind, the newest rotated one first. Raises `psycopg2.Error`."""
+    """Return the keys of a kind, the last rotated one first. Raises `psycopg2.Error`."""
     return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
 
 
@@ -249,7 +249,7 @@ def _id_of(secret: str) -> str:
 
 @contextmanager
 def _latest(settings: Settings) -> Iterator[Settings]:
-    """Yield the settings with the keys as they are in the files now, under the lock of rotations."""
+    """Hold the lock of rotations, and yield the settings with the current keys of the files."""
     with ExitStack() as stack:
         if settings.key_files:
             descriptor = os.open(settings.state_dir, os.O_RDONLY)
@@ -267,7 +267,7 @@ def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequen
     path = settings.key_files.get(field)
     if path is None:
         return f"{name_of(field)}={text}"
-    # The database is the first to get an added key, and the last to lose a removed one.
+    # Add a key to the database first. Remove it from the database last.
     fingerprints.keep(db, settings)
     files.write(path, text + "\n")
     value: Any = text if field == "jwt_keys" else tuple(text.split(","))

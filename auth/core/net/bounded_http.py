@@ -49,7 +49,7 @@ class BoundedSession(requests.Session):
         return response
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Know of no redirect. `requests` would read the body of one, however large, to offer the next."""
+        """Follow no redirect: `requests` would read its whole body, however large."""
 
 
 class _Connection(HTTPConnection):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
 
-# The metadata services of clouds, which give a machine its credentials, and link-local addresses.
+# Link-local addresses, and the metadata services of clouds, which give a machine its credentials.
 _FORBIDDEN_RANGES = (
     "169.254.0.0/16 fe80::/10 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32"
     " fd20:ce::254/128 fd00:42::42/128 fd00:c1::a9fe:a9fe/128 fd00:a9fe:a9fe::1/128"
@@ -18,7 +18,7 @@ _IPV4_PREFIXES = [
     ipaddress.IPv6Network(network)
     for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
 ]
-# The addresses allocated so far (RFC 4291, section 2.4): Python calls reserved ones global.
+# The addresses allocated so far (RFC 4291, section 2.4): for Python, reserved ones are global.
 _ALLOCATED = ipaddress.IPv6Network("2000::/3")
 
 
@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def reach(address: str) -> str:
-    """Return `public`, `private` or `forbidden`. An address is no more public than one that it contains."""
+    """Return `public`, `private` or `forbidden`: the strictest of an address and those that it contains."""
     forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
     if any(form in network for form in forms for network in _FORBIDDEN):
         return "forbidden"
@@ -59,7 +59,7 @@ def _contains_ipv4(address: IPv6) -> bool:
 
 
 def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
-    """Yield an address and those that a router or the system may translate it to."""
+    """Yield an address and the addresses that a router or the system may translate it to."""
     address = getattr(address, "ipv4_mapped", None) or address
     yield address
     if isinstance(address, IPv6):
@@ -72,7 +72,7 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
 
 @functools.lru_cache(1024)
 def locate(address: str) -> tuple[str | None, str, bool]:
-    """Return a peer's address, the network that limits count (a /64 for IPv6), and whether it is public."""
+    """Return a peer's address, its network for limits (a /64 for IPv6), and whether it is public."""
     parsed = parse(address)
     if parsed is None:
         return None, "unknown", True
@@ -81,7 +81,8 @@ def locate(address: str) -> tuple[str | None, str, bool]:
 
 
 def site_of(network: str | None) -> str | None:
-    """Return what one customer of a provider has: of a network of `locate`, the /48 for IPv6."""
+    """Return the range that an internet provider gives one customer: of a network of `locate`, the /48 for
+    IPv6."""
     return (
         str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network and ":" in network else network
     )

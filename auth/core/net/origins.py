@@ -8,8 +8,9 @@ from auth.core.net.redirects import InvalidUrl, is_web, parse_origin, parse_patt
 
 
 class Origins:
-    """The origins that the settings name: our own and those `listed`, else those of `urls` and, for a service
-    on this machine, all on this machine.
+    """The origins in the settings: our own, and those `listed` or else those of `urls`.
+
+    Without a list, a service on this machine also accepts all origins on this machine.
     """
 
     def __init__(self, base_url: str, listed: Sequence[str] | None, urls: Sequence[str]) -> None:
@@ -19,11 +20,11 @@ class Origins:
         self._patterns = [parse_pattern(f"{url.scheme}://{url.netloc}/**") for url in named]
 
     def lists(self, sent: str) -> bool:
-        """Whether the operator lists this very origin."""
+        """Whether the operator lists exactly this origin."""
         return sent in (self._listed or ())
 
     def __contains__(self, sent: str) -> bool:
-        """Whether the settings name the value of a header `Origin`."""
+        """Whether the value of a header `Origin` is in the settings."""
         if self.lists(sent) or self.lists("*"):
             return True
         try:

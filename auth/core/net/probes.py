@@ -1,7 +1,8 @@
-"""How `latchkey doctor` finds out what is in front of the service.
+"""Lets `latchkey doctor` find out what is in front of the service.
 
-It sends GET /health through the public URL with a nonce, whose hash it has put into the database, and a
-forged address. The service records there how the request arrived, so that only this process can read it.
+The doctor stores the hash of a nonce in the database, and sends GET /health through the public URL with the
+nonce and a forged address. The service records in the database how the request arrived, so that only the
+doctor can read it.
 """
 
 HEADER = "X-Latchkey-Probe"

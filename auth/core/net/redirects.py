@@ -1,4 +1,4 @@
-"""Redirects to the application (RFC 9700, section 4.1). URLs that parsers read differently are refused."""
+"""Redirects to the application (RFC 9700, section 4.1). Refuses URLs that parsers read differently."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class AllowList:
         self._own_pages = [parse_pattern(page) for page in own_pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
         self._patterns += self._own_pages
-        # Browsers carry the fragment, which holds the tokens, on to where these redirect.
+        # Browsers keep the fragment, which holds the tokens, when these pages redirect.
         self._own_redirects = [parse_pattern(url) for url in own_redirects]
 
     def checked(self, url: str | None) -> str:
@@ -61,7 +61,7 @@ class AllowList:
         return self.allowed(url or "") or self.site_url
 
     def allowed(self, url: str) -> str | None:
-        """Return the URL, percent-encoded, if it is allowed. Its fragment may be any."""
+        """Return the URL, percent-encoded, if it is allowed with any fragment."""
         url = _encoded(url)
         try:
             parts = _split_target(url)
@@ -71,13 +71,13 @@ class AllowList:
         as_routed = parts._replace(path=re.sub("//+", "/", unquote(parts.path)))
         if any(redirect.allows(as_routed) for redirect in self._own_redirects):
             return None
-        # supabase-js adds an id of its own flow, and looks for it in the URL that it gets back.
+        # supabase-js adds an id of its flow, and expects it in the URL that it gets back.
         sent = [pair for pair in parts.query.split("&") if not pair.startswith("sb_flow_id=")]
         parts = parts._replace(query="&".join(sent))
         return url if any(pattern.allows(parts) for pattern in self._patterns) else None
 
     def is_own_page(self, url: str) -> bool:
-        """Whether an allowed URL is a page of ours, for which the browser is signed in: it gets no tokens."""
+        """Whether an allowed URL is a page of ours. It gets no tokens: the browser is signed in instead."""
         parts = _split_target(url)
         return any(page.allows(parts) for page in self._own_pages)
 
@@ -104,7 +104,7 @@ def parse_origin(text: str) -> SplitResult:
 
 
 def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
-    """Return a URL with parameters as its fragment, in place of its own."""
+    """Return a URL with parameters as its fragment, instead of its own."""
     return f"{url.partition('#')[0]}#{urlencode(parameters, quote_via=quote)}"
 
 
@@ -116,7 +116,7 @@ def with_query(url: str, parameters: Mapping[str, str]) -> str:
 
 
 def is_web(url: str) -> bool:
-    """Whether a website has the URL, not an application with a scheme of its own."""
+    """Whether a URL belongs to a website, not to an application with its own scheme."""
     return urlsplit(url).scheme in _DEFAULT_PORTS
 
 
@@ -149,8 +149,7 @@ def _split_target(url: str) -> SplitResult:
 def _split(url: str) -> SplitResult:
     """Split a URL. Raises `InvalidUrl` if another parser might read it differently.
 
-    Of two spellings of a URL, by the case of its scheme, host and escapes, the result is the same, but for
-    `netloc`.
+    The case of the scheme, host and escapes does not change the result, except `netloc`.
     """
     url = _ESCAPE.sub(lambda found: found[0].upper(), _encoded(url))
     if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):

@@ -16,27 +16,27 @@ from typing import Any, ClassVar, Self
 import certifi
 
 NO_ANSWER = "no answer in time"
-# Gives up the request's place in the hashing queue. Called here before each wait for the network, so that no
-# caller can forget it.
+# Gives up the request's place in the hashing queue. Called here, before each wait for the network, so that
+# no caller can forget it.
 let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: None)
-# Lookups at once of names that customers and strangers choose. A worker has ten threads for lookups, and a
-# silent name server keeps one for ten seconds or more. Four are left for the operator's names.
+# Concurrent lookups of names that customers and strangers choose. A worker has ten threads for lookups, and a
+# silent name server occupies one for ten seconds or more. Four remain for the operator's names.
 OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
 CUSTOMERS, STRANGERS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
 
 
 class AddressRefused(OSError):
-    """The host resolves only to addresses that must not be connected to."""
+    """The host resolves only to forbidden addresses."""
 
 
 def wait_for(semaphore: threading.BoundedSemaphore, seconds: float) -> bool:
-    """Wait for a place among calls of the network. Return whether it was taken in time."""
+    """Acquire a semaphore of network calls. Return whether this succeeded in time."""
     let_go.get()()
     return semaphore.acquire(timeout=max(0.0, seconds))
 
 
 def is_here(host: str) -> bool:
-    """Whether a host is this machine: sockets can be bound to its address."""
+    """Whether a host is this machine: its address can be bound."""
     with contextlib.suppress(OSError, UnicodeError):
         for family, kind, _, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM):
             with contextlib.suppress(OSError), socket.socket(family, kind) as bound:
@@ -54,7 +54,7 @@ class Deadline:
     seconds: float
     # Whether an address may be connected to.
     allows: Callable[[str], bool] | None = None
-    # Who has chosen the names.
+    # The semaphore for lookups: that of names chosen by others, or by the operator.
     lookups: contextlib.AbstractContextManager[object] = OPERATORS
     has_passed: bool = field(default=False, init=False)
     _watched: list[socket.socket] = field(default_factory=list, init=False)
@@ -71,7 +71,7 @@ class Deadline:
     def __exit__(self, *_: object) -> None:
         Deadline.current.reset(self._token)
         self._timer.cancel()
-        # A running timer could shut down a descriptor that was closed and reused.
+        # Otherwise the timer could shut down a descriptor that was closed and reused.
         self._timer.join()
         for watched in self._watched:
             watched.close()
@@ -85,7 +85,7 @@ class Deadline:
                 break
             connection = socket.socket(family, kind, protocol)
             try:
-                # Check the very address that is connected to, as DNS answers may change (DNS rebinding).
+                # Check the address that is actually used: DNS answers may change (DNS rebinding).
                 if self.allows and not self.allows(str(address[0])):
                     raise AddressRefused
                 connection.settimeout(min(timeout, left))
@@ -101,7 +101,7 @@ class Deadline:
         raise failure
 
     def _resolve(self, host: str, port: int) -> list[Any]:
-        # The resolver's own timeouts are longer, and nothing interrupts it: a lookup counts until it ends.
+        # The resolver's timeouts are longer, and it cannot be interrupted. A lookup counts until it ends.
         found: Future[list[Any]] = Future()
 
         def look_up() -> None:
@@ -147,7 +147,7 @@ def root_certificates() -> str:
 
 
 def why(error: BaseException) -> str:
-    """Return the cause of a failed connection in a few words, without the URL."""
+    """Return the cause of a failed connection, without the URL."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -46,13 +46,16 @@ def check_url(url: str, private_networks: bool) -> None:
 
 
 def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:
-    """Return a check of the address that a delivery connects to: DNS may have changed after `check_url`."""
+    """Return a check of the addresses of deliveries: DNS may have changed after `check_url`."""
     is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
     return lambda address: is_allowed[reach(address)]
 
 
 def allowed_for_operator(url: str, private_networks: bool) -> Callable[[str], bool]:
-    """Return such a check for a URL of the settings: one that names this machine leads nowhere else."""
+    """Return such a check for a URL of the settings.
+
+    If its host is this machine, no other address is allowed.
+    """
     if is_loopback(urlsplit(url).hostname or ""):
         return is_loopback
     return allowed_addresses(url, private_networks)

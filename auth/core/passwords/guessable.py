@@ -1,7 +1,7 @@
 """Passwords that are easy to guess: common words, words of the calendar, rows of keys, repetitions.
 
-Refused alone, repeated, or with up to seven digits and symbols at the ends. Not the score of zxcvbn: a list
-can be explained to a user.
+They are refused alone, repeated, or with up to seven digits and symbols at the ends. This is not zxcvbn's
+score: a list can be explained to a user.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-# Shorter words would refuse random passwords with few letters.
+# Shorter words would match random passwords with few letters.
 LEAST_WORD = 4
 # 197,000 passwords of data breaches; tests/support/common_passwords.py writes it.
 LIST = Path(__file__).with_name("common_passwords.txt.gz")
@@ -80,9 +80,9 @@ _WORDS = {
 _COMMON = _read_common_words()
 # Digits and symbols next to the letters of a password that may stand for letters.
 _MOST_LEET = 4
-# What has been added to may begin and end with digits of its own, as `123456789a`, if it could be a password.
+# The extended core may itself begin and end with digits, as `123456789a`, if it could be a password.
 _LEAST_PASSWORD = 8
-# With more around it, a short word is no longer what makes the password.
+# With more around it, a short word no longer dominates the password.
 _MOST_ADDED = 7
 _MOST_UNIT = 32
 # One to four letters or digits, repeated, as in `aa` and `19851985`.
@@ -106,7 +106,7 @@ def kind_of(password: str, own: Collection[str] = ()) -> str | None:
         return "common"
     if any(word in password and len(password) <= len(word) + _MOST_LEET for word in own):
         return "common"
-    # Not of units again: the time would grow exponentially.
+    # No recursion: the time would grow exponentially.
     for unit in {_unit(core) for core in cores} - cores:
         cores |= {unit, *_cores(unit)}
     spellings = {spelling for core in cores for spelling in (core, *map(core.translate, _SPELLINGS))}
@@ -136,12 +136,12 @@ def _cores(password: str) -> Iterator[str]:
 
 
 def _added(*parts: str) -> int:
-    """Return how many characters stand around a core, without those that follow from the ones before."""
+    """Return the number of characters around a core, without those that continue a sequence."""
     return sum(len(_ROW.sub("", _REPEATED.sub(r"\1", part))) for part in parts)
 
 
 def _unit(text: str) -> str:
-    """Return what a text repeats; the last repetition may lack its digits and symbols at the end."""
+    """Return the repeated unit of a text. The last repetition may lack its final digits and symbols."""
     for length in range(1, min(len(text), _MOST_UNIT)):
         is_added = not any(map(str.isalpha, text[len(text) - length : length]))
         if is_added and text.startswith(text[length:]):

@@ -40,11 +40,11 @@ _BCRYPT = re.compile(
 )
 # An imported hash may take at most four times as long as one of ours, and 64 MiB of memory.
 _MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
-# Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
+# Without this prefix, a leaked SHA-256 of a longer password would work as the password.
 _LABEL = b"latchkey password over 72 bytes: "
-# More than the threads, because an admitted request also waits for the database.
+# More than the threads, because a request in the queue also waits for the database.
 _ADMITTED = 3 * THREADS
-# More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
+# More than can be served within PATIENCE (seconds): a waiting client sends nothing else, but a refused one
 # retries.
 LONGEST_QUEUE = _ADMITTED + 200
 PATIENCE = 5.0
@@ -65,19 +65,20 @@ class Passwords:
     def __init__(self, settings: Settings, sign_up_salts: SignUpSalts) -> None:
         self._sign_up_salts = sign_up_salts
         self._cost = settings.bcrypt_cost
-        # Checked for users without a password, so that it takes as long.
+        # Checked for users without a password, so that a check takes equally long.
         password, setting = os.urandom(16).hex().encode(), _SETTING % (self._cost, _FILLING_SALT)
         self._dummy_hash = _SCHEME + bcrypt_hash.hashpw(password, setting).decode()
-        # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
+        # Hashes that a log-in does not renew: they have the current scheme and cost, and belong to no
+        # sign-up.
         self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
         self.threads = HashingThreads()
         self._admission = self.threads.semaphore(_ADMITTED)
-        # Requests that were admitted or are waiting, and refused ones. Exact under gevent.
+        # Requests in the queue or waiting for it, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
 
     @contextmanager
     def queue(self) -> Iterator[None]:
-        """Wait for admission to hashing, which the context holds. May be nested. Raises `TooManyWaiting`."""
+        """Hold a place in the hashing queue. May be nested. Raises `TooManyWaiting`."""
         if let_go.get() == self._leave:
             yield
             return
@@ -98,31 +99,37 @@ class Passwords:
             let_go.reset(token)
 
     def _leave(self) -> None:
-        """Give up the admission. The next hash of the request waits for another one."""
+        """Give up the place. The next hash of the request waits for another one."""
         let_go.set(lambda: None)
         self._admission.release()
         self.queue_length -= 1
 
     def hash(self, password: str, signs_up: str | None = None) -> str:
-        """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""
+        """Hash a password.
+
+        Until the first log-in, equal passwords of an address's sign-ups get equal hashes.
+        """
         prepared, salt = _inputs(password.encode(), _SCHEME)[0], os.urandom(_SALT_BYTES)
         if signs_up:
             salt = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
         setting = _SETTING % (self._cost, base64.b64encode(salt).translate(_BASE64, b"="))
         with self.queue():
             hashed = self.threads.run(lambda: bcrypt_hash.hashpw(prepared, setting)).decode()
-        # Of another version of bcrypt, which computes the same.
+        # The prefix of another version of bcrypt, which computes the same.
         return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
 
     def check(self, password: str, password_hash: str | None) -> bool:
-        """Check a password. Takes equally long without one, and as long at least for a foreign hash."""
+        """Check a password.
+
+        Takes equally long for a user without one, and at least as long for a foreign hash.
+        """
         checked = password_hash or self._dummy_hash
         with self.queue():
             matches = self.threads.run(lambda: self._matches(password.encode(), checked))
         return matches and password_hash is not None
 
     def stored_form(self, notation: str) -> str:
-        """Return a hash of another service as it is stored. Raises what `check_cost` does."""
+        """Return a hash of another service in its stored form. Raises `UnusableHash`."""
         stored = legacy.stored_form(notation)
         self.check_cost(stored)
         return stored
@@ -143,7 +150,7 @@ class Passwords:
             raise UnusableHash(f"password_hash takes {memory >> 20} MiB; at most 64 MiB are accepted")
 
     def _matches(self, password: bytes, password_hash: str) -> bool:
-        # A longer password is hashed twice, also for an unknown address.
+        # A longer password is hashed twice, even for an unknown address.
         rounds = len(_inputs(password, _SCHEME)) << self._cost
         match = _BCRYPT.fullmatch(password_hash)
         if match is None:
@@ -165,7 +172,7 @@ def _matches_foreign(password: bytes, password_hash: str, rounds: int) -> bool:
 
 
 def _fill(rounds: int, foreign: float = 0.0) -> None:
-    """Compute bcrypt for as long as a number of rounds takes, less what another scheme took (CPU seconds).
+    """Compute bcrypt for the time of a number of rounds, minus the CPU seconds of another scheme.
 
     The time of a round is measured meanwhile, because a fixed ratio between schemes was wrong by up to 46 %.
     At cost 10 the check then takes 1 to 4 % longer than one of ours, which itself varies by 4 %.
@@ -182,7 +189,8 @@ def _fill(rounds: int, foreign: float = 0.0) -> None:
 
 
 def _inputs(password: bytes, scheme: str) -> list[bytes]:
-    """Return the inputs of bcrypt for a password: equally many for both of our schemes, for equal times."""
+    """Return the inputs of bcrypt for a password: equally many for both of our schemes, so that times are
+    equal."""
     if scheme == "$wp":
         return [base64.b64encode(hmac.digest(b"wp-sha384", password, "sha384"))]
     if scheme == "bcrypt_sha256":

@@ -1,6 +1,6 @@
-"""Whether breaches have exposed a password: by a file of hashes, or by the range API of Have I Been Pwned.
+"""Looks up passwords of data breaches in a file of hashes, or in the range API of Have I Been Pwned.
 
-What answers is imported only if AUTH_PASSWORD_LEAKED says so.
+Each implementation is imported only if AUTH_PASSWORD_LEAKED selects it.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,26 @@ from dataclasses import dataclass
 from auth.core.settings import Settings
 
 RANGES = "https://api.pwnedpasswords.com/range/"
-# Of the response, as GoTrue names it.
+# The reason in the response, with GoTrue's name.
 REASON = "pwned"
 
 
 @dataclass(frozen=True)
 class LeakedPasswords:
-    """Whether a password has leaked, when it is chosen and when it is used to sign in."""
+    """Looks up passwords when users choose them and when they sign in."""
 
     when_chosen: Callable[[str], bool]
-    # Never asks the network: each sign-in would tell it a part of a hash.
+    # Uses no network: each sign-in would reveal a part of a hash.
     when_used: Callable[[str], bool] = lambda _password: False
-    # Questions to the network that had no answer.
+    # Network requests without an answer.
     failures: Callable[[], int] = lambda: 0
 
 
 def open_leaked_passwords(settings: Settings) -> LeakedPasswords | None:
-    """Return what AUTH_PASSWORD_LEAKED chooses. Raises `SettingsError` if the file cannot be used."""
+    """Return the implementation for AUTH_PASSWORD_LEAKED.
+
+    Raises `SettingsError` if the file cannot be used.
+    """
     source = settings.password_leaked
     if source == "off":
         return None
@@ -41,6 +44,6 @@ def open_leaked_passwords(settings: Settings) -> LeakedPasswords | None:
 
 
 def range_url(settings: Settings) -> str:
-    """Return the URL of the range API: that of a mirror if AUTH_PASSWORD_LEAKED names one."""
+    """Return the URL of the range API, or of the mirror in AUTH_PASSWORD_LEAKED."""
     chosen = settings.password_leaked
     return f"{chosen.rstrip('/')}/" if chosen.startswith("http") else RANGES

@@ -1,9 +1,9 @@
 """The file of leaked passwords: the first eight bytes of the SHA-1 of each, sorted.
 
 A header of 48 bytes: `latchkey`, the number of hashes, and the SHA-256 of the rest, which is the hashes. All
-numbers are unsigned, of 64 bits, little-endian. A hash is the number of its first 16 hexadecimal digits, so
-that the order of the numbers is that of the hashes. Of 18 billion other passwords, a file of a billion hashes
-contains one by chance.
+numbers are unsigned, 64 bits, little-endian. A hash is stored as the number of its first 16 hexadecimal
+digits, which keeps the order. A file of a billion hashes contains one of 18 billion other passwords by
+chance.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _READABLE = 0o644  # the file has no secrets, and root may have made it
 
 
 class NoHashes(Exception):
-    """There is nothing to write; the file is as before."""
+    """There is nothing to write. The file is unchanged."""
 
 
 def number_of(sha1: str) -> int:
@@ -41,7 +41,7 @@ def number_of(sha1: str) -> int:
 
 
 class LeakedFile:
-    """A file that processes map into memory, so that they share its pages, and search by bisection."""
+    """A file that processes map into memory, sharing its pages, and search by bisection."""
 
     def __init__(self, path: Path) -> None:
         """Open a file. Raises `SettingsError`."""
@@ -56,7 +56,7 @@ class LeakedFile:
                     raise _problem(path, "is no file of leaked passwords")
                 if not count or size != _HEADER.size + count * _SIZE:
                     raise _problem(path, f"has {size} bytes, not those of {count} hashes")
-                # Lives as long as the object; a file that replaces this one leaves its pages alone.
+                # The mapping lives as long as the object. Replacing the file does not change its pages.
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise _problem(path, f"cannot be read ({error.strerror})") from None
@@ -88,9 +88,9 @@ def _problem(path: Path, problem: str) -> SettingsError:
 
 
 def write(path: Path, numbers: Iterable[int]) -> int:
-    """Replace a file by one of these numbers, in any order, and return how many there are.
+    """Replace a file with these numbers, given in any order, and return their count.
 
-    Sorts by parts in temporary files beside it. Raises `NoHashes`, `OSError`.
+    Sorts in parts, in temporary files next to it. Raises `NoHashes` and `OSError`.
     """
     with ExitStack() as stack:
         parts = [stack.enter_context(tempfile.TemporaryFile(dir=path.parent)) for _ in range(_PARTS)]

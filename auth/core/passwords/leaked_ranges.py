@@ -1,6 +1,6 @@
-"""The range API of Have I Been Pwned: it is asked for all hashes that begin with the same five digits.
+"""The range API of Have I Been Pwned, which returns all hashes that begin with the same five digits.
 
-So it learns 20 bits of the SHA-1, and by the padding, not even how many answers there were.
+It learns 20 bits of the SHA-1. With padding, an observer does not learn the number of results.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ from auth.core.passwords.leaked_file import number_of
 _TIMEOUT = 1.0  # seconds
 _DIGITS = 5
 PREFIXES = 1 << 4 * _DIGITS
-# A suffix and how often it was found; 0 for padding.
+# A suffix and its number of occurrences; 0 for padding.
 _LINE = re.compile(r"([0-9A-Fa-f]{35}):([0-9]{1,12})")
 # Per worker: a slow API must not occupy all requests.
 _semaphore = threading.BoundedSemaphore(50)
 _failed = ThrottledLog("leaked_passwords_not_asked")
-# Of `fetch`: ranges by one connection, connections at once, tries, and seconds for the ranges of one.
+# For `fetch`: ranges per connection, concurrent connections, tries, and seconds for the ranges of one.
 _BATCH, _CONNECTIONS, _TRIES, _PATIENCE = 64, 32, 4, 100.0
 
 
 class Unfetched(Exception):
-    """A range that the API did not give."""
+    """The API did not return a range."""
 
 
 class _NoList(Exception):
-    """An answer that is no list of hashes."""
+    """The answer is not a list of hashes."""
 
 
 class RangeApi:

@@ -91,7 +91,7 @@ def _argon2(match: re.Match[str]) -> ForeignHash:
         derived = _derive_argon2(kind, password, salt, memory, passes, lanes, len(digest))
         return hmac.compare_digest(derived, digest)
 
-    # Filling a lane, and addressing it in each pass, takes longer than its blocks if these are few.
+    # With few blocks, filling and addressing a lane takes longer than the blocks.
     work = memory * passes + 8 * lanes * (passes + 2)
     return ForeignHash(rounds=work / _ARGON2_PER_ROUND, memory=memory * 1024, matches=matches)
 
@@ -99,7 +99,7 @@ def _argon2(match: re.Match[str]) -> ForeignHash:
 def _derive_argon2(
     kind: argon2.Type, password: bytes, salt: bytes, memory: int, passes: int, lanes: int, length: int
 ) -> bytes:
-    """Derive in the calling thread alone, whatever the number of lanes.
+    """Derive in the calling thread only, for any number of lanes.
 
     cryptography computes lanes in OpenSSL's thread pool, where two derivations at once deadlock (50.0.2).
     `hash_secret_raw` starts a thread for each lane in each quarter of a pass: thousands of threads, and up to
@@ -202,7 +202,7 @@ _READERS: dict[str, Callable[[re.Match[str]], ForeignHash]] = {
     r"\$[PH]\$([5-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})": _phpass,
 }
 
-# The notations of other products.
+# Notations of other products.
 _DJANGO_PBKDF2 = re.compile(r"pbkdf2_(sha1|sha256)\$([0-9]+)\$([^$]+)\$([^$]+)")
 _DJANGO_SCRYPT = re.compile(r"scrypt\$([0-9]+)\$([^$]+)\$([0-9]+)\$([0-9]+)\$([^$]+)")
 _PASSLIB_PBKDF2 = re.compile(r"\$pbkdf2(?:-(sha256|sha512))?\$([0-9]+)\$([^$]+)\$([^$]+)")

@@ -44,7 +44,7 @@ def check_strength(
 ) -> None:
     """Raise `WeakPassword` if the policy refuses a password or it has leaked. `own_addresses` are the user's.
 
-    Call it outside any transaction: `leaked`, which is asked last, may ask the network.
+    Call it outside any transaction: the last check, `leaked`, may use the network.
     """
     problems, guessed = {}, None
     if len(password) < settings.password_min_length:

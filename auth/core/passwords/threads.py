@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
+# Native threads per worker. Their priority is low, so that log-ins do not slow down other requests.
 THREADS = 2
 NICENESS = 13
 _STUCK_AFTER = 20.0  # seconds without a finished hash, which takes four at the dearest cost, 16
@@ -32,7 +32,8 @@ class HashingThreads:
 
     @cached_property
     def _pool(self) -> Any:
-        """Made by a worker, for the first hash: gevent may forget what runs in one that the master made."""
+        """Created by a worker for its first hash: gevent may forget the tasks of a pool that the master
+        created."""
         return self._make_pool and self._make_pool()
 
     def run(self, work: Callable[[], T]) -> T:

@@ -15,9 +15,9 @@ class ProviderUnavailable(ProviderError):
 
 
 def said(error: object, description: object, *secrets: str) -> str:
-    """Return what a token endpoint says of an error, without secrets, which it may repeat."""
+    """Return the error of a token endpoint, without secrets, which it may repeat."""
     text = ": ".join(part for part in (error, description) if part and isinstance(part, str))
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")
-    # Neither control characters, nor what may be a code or token.
+    # Remove control characters and possible codes or tokens.
     return _LONG_WORD.sub("…", "".join(char if char.isprintable() else " " for char in text))[:_LONGEST]

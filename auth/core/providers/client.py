@@ -1,4 +1,4 @@
-"""A provider as configured: the URL for the browser, and the identity that the browser brings back."""
+"""A configured provider: the URL for the browser, and the identity that the browser brings back."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ _LONGEST_URL = 1000
 _CONCURRENCY = 4
 _PATIENCE = 1.0
 _DEADLINE = 8.0  # seconds for the wait and all requests of one step
-# The built-in exceptions are raised for responses that are not JSON or have another shape.
+# Responses that are not JSON, or have another shape, raise the built-in exceptions.
 _FAILURES = (
     *(requests.RequestException, AuthlibBaseError),
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError),
@@ -50,15 +50,15 @@ class ExternalIdentity:
     provider: str
     row: dict[str, Any]
     told_email: str | None
-    # The same if the provider says that it is verified. If the provider is trusted, that proves it.
+    # The same if the provider says that it is verified. From a trusted provider, this is a proof.
     email: str | None
     is_proved: bool
     # The metadata of a user who is created for the identity.
     metadata: dict[str, Any]
-    # When the provider authenticated the user, in Unix seconds, if it says so. What is not a date is 0, which
+    # When the provider authenticated the user, in Unix seconds, if it says so. An invalid date is 0, which
     # proves nothing.
     auth_time: float | None
-    # The id and the issuer of the customer's provider that it is of, if any.
+    # The id and the issuer of the customer's provider, if any.
     customer: str | None = None
     issuer: str = ""
 
@@ -70,7 +70,7 @@ class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
 class Provider:
     # Whether an address may be connected to; None for a provider of the settings.
     _allows: Callable[[str], bool] | None = None
-    # Who has chosen the names of its hosts.
+    # The semaphore for lookups of its hosts.
     _lookups = sockets.OPERATORS
     # Further parameters of authorization requests.
     _parameters: Mapping[str, str] = {}
@@ -102,7 +102,7 @@ class Provider:
     ) -> str:
         """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`.
 
-        With `asks_again`, the user authenticates there once more, if the provider can be asked for that.
+        With `asks_again`, the user authenticates there again, if the provider supports this.
         """
         preset = self._preset
         parameters = {**self._parameters, **({"nonce": nonce} if preset.issuer else {})}
@@ -152,7 +152,7 @@ class Provider:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
+        """Give the requests of a block one deadline, and log failures. Raises `ProviderError`."""
         try:
             with Deadline(_DEADLINE, self._allows, self._lookups):
                 if not self._semaphore.acquire(timeout=_PATIENCE):

@@ -1,4 +1,4 @@
-"""The OpenID provider of a customer: what an operator may enter, and whom it may sign in."""
+"""The OpenID provider of a customer: the checks of its settings, and the users whom it may sign in."""
 
 import json
 import re
@@ -17,24 +17,24 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 from auth.core.text.names import PREFIX
 
-# What we send ourselves, and what would return the code elsewhere than to our redirect URI.
+# Parameters that we send ourselves, or that would return the code to another URI than ours.
 RESERVED_PARAMETERS = {
     "client_id", "client_secret", "redirect_uri", "response_type", "response_mode", "state", "code_challenge",
     "code_challenge_method", "code_verifier", "nonce", "scope", "request", "request_uri",
 }  # fmt: skip
 _GOOGLE = PRESETS["google"].issuer
-# Everybody may have an account at these, with any email.
+# Anyone can have an account at these, with any email.
 _OF_EVERYBODY = {preset.issuer for preset in PRESETS.values() if preset.issuer} - {_GOOGLE}
-# What Microsoft has in the place of one tenant; the last one is that of personal accounts.
+# Microsoft's placeholders for a tenant; the last one is for personal accounts.
 _NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
-# Bytes: with the longest attributes, the metadata of a new user has room for them.
+# Bytes. They fit into the metadata of a new user together with the longest attributes.
 _MOST_CLAIMS = 2048
 _LONGEST_ATTRIBUTE = 200
 _DEEPEST_CLAIM = 32  # as of the bodies of requests
 
 
 def in_one_spelling(issuer: str) -> str:
-    """Return an issuer as it is stored and compared; discovery finds nothing by another spelling."""
+    """Return an issuer in its stored form. Discovery fails with another spelling."""
     return issuer.rstrip("/")
 
 
@@ -54,7 +54,7 @@ def problem_of_issuer(issuer: str) -> str | None:
 
 
 def problem_of_url(url: str) -> str | None:
-    """Return what is wrong with the URL of a provider, or None."""
+    """Return the problem of a provider's URL, or None."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -65,7 +65,7 @@ def problem_of_url(url: str) -> str | None:
 
 
 class CustomerProvider(Provider):
-    """Signs in addresses of its domains alone, and believes no other claim than `email`."""
+    """Signs in only addresses of its domains, and trusts no claim except `email`."""
 
     _lookups = sockets.CUSTOMERS
 
@@ -83,7 +83,7 @@ class CustomerProvider(Provider):
         super().__init__(f"{PREFIX}{row.id}", settings, base_url)
         self.id = row.id
         self.domains = frozenset(row.domains)
-        # Its own, by the id: no code goes to another provider than the one that made it.
+        # Each provider has its own redirect URI, so that a code goes only to the provider that made it.
         self.callback_name = row.id
         self.redirect_uri = f"{base_url}/providers/{row.id}/callback"
         self._allows = allowed_addresses(row.issuer, private_networks)
@@ -95,7 +95,7 @@ class CustomerProvider(Provider):
         )
 
     def check(self) -> None:
-        """Fetch what a sign-in needs: the endpoints and the keys. Raises `ProviderError`."""
+        """Fetch the endpoints and the keys. Raises `ProviderError`."""
         with self._asking():
             self._id_tokens.check()
 

@@ -55,14 +55,14 @@ class IdTokens:
         self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
-        # By URL: a document, or why it could not be fetched, and the expiry.
+        # By URL: the document or the error of its fetch, and the expiry.
         self._cache: dict[str, tuple[Any, float]] = {}
         self._keys_asked_at = float("-inf")
 
     def endpoint(self, name: str, *, is_needed: bool = True) -> str:
-        """Return an endpoint, or "" if there is none and none is needed. Raises `ProviderError`."""
+        """Return an endpoint, or "" if an optional one is missing. Raises `ProviderError`."""
         url = self._discovered().get(name)
-        # An https issuer must not lead to http endpoints.
+        # An https issuer must not have http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
         if isinstance(url, str) and url.startswith(schemes) and _is_well_formed(url):
             return url
@@ -87,7 +87,7 @@ class IdTokens:
     def verify(self, id_token: str, nonces: Sequence[str | None]) -> dict[str, Any]:
         """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`.
 
-        Their nonce must be one of `nonces`, in which None stands for a token without one.
+        The nonce must be one of `nonces`; None allows a token without a nonce.
         """
         issuer, claims = self._discovered()["issuer"], self._decode(id_token)
         if _TENANT in issuer:
@@ -117,7 +117,7 @@ class IdTokens:
             with suppress(*_MALFORMED):
                 keys: KeySet = self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
                 token = jwt.decode(id_token, keys, algorithms=ALGORITHMS)
-                # Access and logout tokens of the issuer name another type (RFC 9068, RFC 8725).
+                # Access and logout tokens of the issuer have another type (RFC 9068, RFC 8725).
                 if str(token.header.get("typ", "JWT")).upper() == "JWT":
                     return token.claims
             if not self._may_refetch_keys():
@@ -143,7 +143,7 @@ class IdTokens:
                 try:
                     value, ttl = fetch(url), _CACHED_FOR
                 except ProviderUnavailable as error:
-                    # A silent issuer must not cost every request its deadline.
+                    # Not every request must wait for a silent issuer until its deadline.
                     value, ttl = (str(error), _FAILED_FOR) if isinstance(value, str) else (value, _CACHED_FOR)
                 self._cache[url] = (value, time.monotonic() + ttl)
         if isinstance(value, str):

@@ -16,7 +16,7 @@ _Body = schemas.Input.of(gotrue_meta_security=Nested(_Proof, load_default=dict))
 
 
 def ask() -> None:
-    """Refuse a request without a proof, unless an administrator sends it. Raises `ApiError`."""
+    """Refuse a request without a proof, unless an administrator sends it."""
     if guard.sends_administrator():
         return
     captcha = latchkey.settings.captcha

@@ -21,7 +21,7 @@ URLS = {
 }
 _TIMEOUT = 5.0  # seconds
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-# They are about our settings or the provider, not about the user.
+# These errors are about our settings or the provider, not about the user.
 _NOT_THE_USERS = re.compile(r".*secret.*|.*sitekey.*|bad-request|internal-error")
 # Per worker: a slow provider must not occupy all requests.
 _semaphore = threading.BoundedSemaphore(50)
@@ -29,7 +29,7 @@ _failed = ThrottledLog("captcha_failed")
 
 
 def problem_of(token: str) -> str | None:
-    """Return the codes of what is wrong with a token, or None. Raises `ApiError` without an answer."""
+    """Return the error codes of a token, or None if it is valid. Refuse if the provider does not respond."""
     answer = _answer(token)
     if answer.get("success") is not True:
         given = answer.get("error-codes")
@@ -40,7 +40,7 @@ def problem_of(token: str) -> str | None:
         return ", ".join(codes) or "invalid-input-response"
     settings, hostname = latchkey.settings, answer.get("hostname")
     known = [urlsplit(url).hostname for url in (settings.base_url, settings.site_url)]
-    # Turnstile and hCaptcha always name the page's host, others may not.
+    # Turnstile and hCaptcha always send the page's host. Other providers may not.
     if hostname in known or (hostname is None and settings.captcha not in URLS):
         return None
     return "hostname-mismatch"

@@ -63,7 +63,7 @@ def preview_html() -> Response:
 
 def _variants(query: dict[str, Any]) -> tuple[Templates, dict[str, Message]]:
     """Render a message by the templates as they are now: as the API sends it, and as our pages do if that is
-    not the same. Raises `ApiError`."""
+    not the same."""
     channel, _, kind = query["message"].partition(".")
     try:
         templates = Templates(latchkey.settings)

@@ -112,7 +112,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     """Return a page of users, with the places of the pages before and after it, and their total.
 
     `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
-    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
+    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long.
     """
     text, filters = query.get("q", ""), _filters(query)
     readings, chosen = searches.readings(text), _chosen_readings(query)
@@ -219,7 +219,7 @@ def _named(row: Any) -> str:
 
 
 def _place(sort: str, text: str) -> dict[str, str]:
-    """Return the parameters for a place in an order. Raises `ApiError`."""
+    """Return the parameters for a place in an order."""
     place, _, user_id = text.rpartition("~")
     if sort in _SORTS and place != _NEVER:
         place = _timestamp(place)

@@ -1,7 +1,7 @@
 """The hook of access tokens, which adds and changes claims (GoTrue's `customize-access-token`).
 
-It is asked outside the transaction that issues the token: an HTTP hook may call the admin API, which would
-wait for the locked user, and a SQL function has a transaction of its own. See domain/sessions/issuing.py.
+It runs outside the transaction that issues the token: an HTTP hook may call the admin API, which would wait
+for the locked user, and a SQL function has its own transaction. See auth/flows/sessions/issuing.py.
 """
 
 import functools
@@ -21,7 +21,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from sql import Transaction, queries
 
-# These come back as they went, or not at all, from hooks that want a small token.
+# A hook returns these unchanged, or omits them for a small token.
 _FIXED_IF_KEPT = {"iss", "jti", "amr"}
 _NEEDED = {"role", "email", "phone"}
 _TYPES = dict.fromkeys(_NEEDED, str) | {"app_metadata": dict, "user_metadata": dict}
@@ -36,7 +36,7 @@ class _Rollback(Exception):
 def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
-    Call it outside any transaction. Raises `ApiError` if the hook refuses or fails.
+    Refuse if the hook refuses or fails. Call it outside any transaction.
     """
     g.note(user_id=claims["sub"])
     event = event_of(found, claims, method)
@@ -76,7 +76,7 @@ def _call_function(
     try:
         result = tx.call(function, event)
     except psycopg2.Error as error:
-        # Without a code, or with that of a shutdown, Postgres itself is away.
+        # An error without a code, or with the code of a shutdown, means that Postgres is unavailable.
         if not error.pgcode or error.pgcode.startswith(("08", "57P")):
             raise
         raise HookFailed(name, f"{error.pgcode}: {error.diag.message_primary}") from error
@@ -84,7 +84,7 @@ def _call_function(
 
 
 def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the claims in the answer of a hook, after checks. Raises `HookFailed`."""
+    """Check and return the claims in a hook's answer. Raises `HookFailed`."""
     claims = answer.get("claims")
     if not isinstance(claims, dict):
         raise HookFailed(name, "its answer has no claims")

@@ -1,4 +1,4 @@
-"""The hook before-user-created, which may refuse a new user, or an address that a user is about to get."""
+"""The hook before-user-created, which may refuse a new user, or a new address of a user."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from auth.web.error_handlers import as_api_error
 
 
 def ask(hook: Hook, id: str, **about: Any) -> None:
-    """Ask about a user. Raises `ApiError` if the hook refuses or fails."""
+    """Ask the hook about a user. Refuse if it refuses or fails."""
     try:
         turns.call(hook, event_of(hook, id, **about))
     except (HookRefused, HookFailed) as error:

@@ -1,4 +1,4 @@
-"""Calls of hooks from requests. Never inside a transaction: the hook may call the admin API."""
+"""Calls of hooks from requests, never inside a transaction: the hook may call the admin API."""
 
 import functools
 import time
@@ -25,7 +25,7 @@ from auth.web.errors import ApiError, unavailable
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]
 log = structlog.get_logger()
 
-# Seconds for which a request waits for its turn: a hook that calls itself is refused before its call ends.
+# Seconds for which a request waits for its turn. A hook that calls itself is refused before its call ends.
 _PATIENCE = 1.9
 # A semaphore lives as long as a request holds it or waits for it.
 _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = WeakValueDictionary()
@@ -34,20 +34,20 @@ _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = 
 def call(hook: Hook, payload: dict[str, Any], user_id: str | None = None) -> dict[str, Any]:
     """Ask a hook and return its answer. A hook never fails open.
 
-    Raises `HookRefused` or `HookFailed`, and `ApiError` where it was not asked.
+    Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.
     """
     return in_turn(hook, user_id, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
 
 
 def in_turn(hook: Hook, user_id: str | None, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer to a question, once no other of its user, or else its network, is being answered."""
+    """Ask a hook when no other call for the same user, or else the same network, is in progress."""
     with _turn(hook, user_id or (g.client["network"] if g else "")):
         return ask()
 
 
 @contextmanager
 def _turn(hook: Hook, subject: str) -> Iterator[None]:
-    """Bound the calls at once: of one user, of a slow hook, and of one that calls us so that we call it."""
+    """Limit concurrent calls per user, of a slow hook, and of a hook that causes calls of itself."""
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
         for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):
@@ -59,7 +59,7 @@ def _turn(hook: Hook, subject: str) -> Iterator[None]:
 
 
 def metadata(hook: Hook) -> dict[str, str]:
-    """Return the member that each request has."""
+    """Return the `metadata` of each request."""
     now, ip = datetime.now(UTC).isoformat(), (g.client["ip"] or "") if g else ""
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
 
@@ -79,7 +79,7 @@ def _hook_failed(error: HookFailed) -> ApiError:
 
 
 def _log_answer(event: str, hook: str, said: str) -> None:
-    """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
+    """Write a hook's answer to the log, and to the audit log of the refusal."""
     log.warning(event, hook=hook, said=said)
     known = g.subject or g.note(user_id=g.user_id)
     known["details"] |= {"hook": hook, "said": said}

@@ -39,7 +39,7 @@ _MOST_LOGGED = 255  # characters of what anybody may send
 
 
 def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
-    """Return the row of a client that has registered the URI. Raises `ApiError`."""
+    """Return the row of a client that has registered the URI."""
     client = client_object.select_client(client_id)
     if client is None:
         refuse(client_id, "unknown client_id", "compare it with latchkey clients list")
@@ -74,7 +74,7 @@ def log_closed_scheme(client: Any, name: str) -> str:
 
 
 def refuse(client_id: str, reason: str, remedy: str | None = None) -> NoReturn:
-    """Refuse a client that may not be redirected to. The log says why. Raises `ApiError`."""
+    """Refuse a client that may not be redirected to. The log says why."""
     log_refusal(client_id, reason, remedy)
     note_refusal(client_id, reason)
     raise ApiError("authorize.oauth_client_not_found")
@@ -120,7 +120,7 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
 
 
 def write(client: Any, redirect_uri: str, browser: str | None, columns: dict[str, Any]) -> str:
-    """Write a request of a browser, by its cookie's value, and return its id. Raises `ApiError`.
+    """Write a request of a browser, by its cookie's value, and return its id.
 
     Without the browser, the request is for `take`.
     """
@@ -140,7 +140,7 @@ def write(client: Any, redirect_uri: str, browser: str | None, columns: dict[str
 
 
 def take(authorization_id: str) -> "tuple[queries.SelectClient, str, dict[str, Any]]":
-    """Return client, redirect URI and columns of a request that a form began. Raises `ApiError`."""
+    """Return client, redirect URI and columns of a request that a form began."""
     row = queries.take_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
     if row is None:
         raise ApiError("oauth_authorization_not_found")

@@ -72,7 +72,7 @@ class NewClient(ClientChange):
 
 
 def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
-    """Create a client, and return its object, with its secret if it has one. Raises `ApiError`.
+    """Create a client, and return its object, with its secret if it has one.
 
     One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
     """
@@ -97,7 +97,7 @@ def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -
 
 
 def get(asked: Asked, client_id: str) -> dict[str, Any]:
-    """Return a client's object. Raises `ApiError`."""
+    """Return a client's object."""
     return as_object(_found(queries.select_client(asked.db, id=_known(client_id))))
 
 
@@ -111,7 +111,7 @@ def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], 
 
 
 def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
+    """Change a client, and return its object. Members that are absent stay."""
     values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
@@ -151,7 +151,7 @@ def _end_lost_access(asked: Asked, client_id: str) -> None:
 
 
 def delete(asked: Asked, client_id: str) -> None:
-    """Delete a client with its grants, requests and sessions. Raises `ApiError`."""
+    """Delete a client with its grants, requests and sessions."""
     with targets.act(asked) as tx:
         id = _known(client_id)
         queries.lock_users_of_client(tx, client_id=id)
@@ -160,7 +160,7 @@ def delete(asked: Asked, client_id: str) -> None:
 
 
 def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> dict[str, Any]:
-    """Replace a client's secret, and return its object with the new one. Raises `ApiError`.
+    """Replace a client's secret, and return its object with the new one.
 
     With `overlap` the old one is accepted for a day more, otherwise no longer.
     """
@@ -177,7 +177,7 @@ def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> di
 
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
-    """End the secret from before the last replacement, if it is still accepted. Raises `ApiError`."""
+    """End the secret from before the last replacement, if it is still accepted."""
     with targets.act(asked) as tx:
         client = _lock(tx, client_id)
         if queries.end_previous_client_secret(tx, id=client.id):
@@ -243,7 +243,7 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
 
 
 def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
-    """Check that the members of a client fit together. Raises `ApiError`."""
+    """Check that the members of a client fit together."""
     _check_uris(asked, client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]

@@ -45,7 +45,7 @@ def find(
     browser: str | None = None,
     is_by_token: bool = False,
 ) -> Asked:
-    """Return a request of this browser, or for the holder of an access token. Raises `ApiError`."""
+    """Return a request of this browser, or for the holder of an access token."""
     id_hash = one_time.hash_token(authorization_id)
     client = queries.lock_client_of_request(db, id_hash=id_hash)
     request = client and queries.lock_oauth_request(
@@ -145,7 +145,7 @@ def approve_in_browser(
 def give_code(
     db: Database | Transaction, authorization_id: str, approval: str, browser: str | None = None
 ) -> str:
-    """Make the code of an approved request, once, and return where the browser goes. Raises `ApiError`."""
+    """Make the code of an approved request, once, and return where the browser goes."""
     code = one_time.new_token()
     row = queries.give_oauth_code(
         db,

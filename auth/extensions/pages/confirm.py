@@ -1,4 +1,4 @@
-"""Asks for a proof that the user is present. Sensitive changes need one from the last 15 minutes."""
+"""Asks the user for a proof. Sensitive changes need one from the last 15 minutes."""
 
 from typing import Any
 
@@ -27,14 +27,15 @@ blueprint = Blueprint("confirm", __name__)
 
 
 def require_proof() -> None:
-    """Raises an `ApiError` that leads to the page below if the session has no proof."""
+    """Redirect to the page below if the session has no proof."""
     if not has_proof(current_asked(), guard.live_caller()):
         raise ApiError("reauthentication_needed")
 
 
 @form_at(blueprint, "/account/confirm", "give_proof", level=Level.SESSION, refusal="change_refused")
 def confirm(problem: Problem | None = None) -> Response:
-    """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
+    """Ask for the password, a code, a passkey or a new sign-in, or redirect to the page that asks for
+    factors."""
     if problem:
         return _page(problem)
     known = guard.live_caller()
@@ -71,7 +72,7 @@ def request_proof_code(problem: Problem | None = None) -> Response:
 
 
 def _here(*, is_sent: bool) -> str:
-    """Return the path of the page, with what its request says about it."""
+    """Return the path of the page with the parameters of the request."""
     sent = request.values
     query = {"by": "code"} if sent.get("by") == "code" else {}
     query |= {"sent": "yes"} if is_sent else {}
@@ -100,7 +101,7 @@ def _page(problem: Problem | None = None) -> Response:
 
 
 def _sign_ins(next_page: str) -> dict[str, Any]:
-    """Return the user's passkeys and providers, which prove more than an address."""
+    """Return the user's passkeys and providers. They prove more than an address."""
     back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
     linked = {identity["provider"] for identity in own_user()["identities"]}
     return {

@@ -1,4 +1,4 @@
-"""Removing something from the account: a page says what follows, and its button does it."""
+"""Removing something from the account: a page shows the consequences, and its button removes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,13 +30,15 @@ from sql import queries
 blueprint = Blueprint("removing", __name__)
 
 
-# What the account says after the removal of a factor or passkey.
+# The messages of the account page after the removal of a factor or passkey.
 _REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
 
 
 class _Removal(NamedTuple):
-    """`name` and `follows` are what the page says, `act` what it needs, `back` where it leads, which tells
-    what is `done`."""
+    """The page shows `name` and `follows`.
+
+    `act` is what the removal needs. `back`, the next page, shows `done`.
+    """
 
     name: str
     follows: Markup
@@ -120,7 +122,7 @@ _FINDERS = {
 
 
 def _wanted() -> _Removal:
-    """Return the removal that the request names. Raises `ApiError`, also if a proof must come first."""
+    """Return the removal that the request asks for. Refuse if it needs a proof first."""
     sent = check(form_schemas.RemovalForm(), request.values.to_dict())
     kind, id = sent["kind"], sent.get("id", "")
     asked, is_address = current_asked(), kind in removal.ADDRESSES
@@ -131,7 +133,7 @@ def _wanted() -> _Removal:
 
 @form_at(blueprint, "/account/remove", "remove", level=Level.SESSION, refusal="change_refused")
 def remove_from_account(problem: Problem | None = None) -> Response:
-    """Say what follows from the removal that the request names, and do it."""
+    """Show the consequences of a removal, and do it."""
     wanted = _wanted()
     if request.method == "POST" and not problem:
         wanted.run()

@@ -51,7 +51,7 @@ def described(asked: Asked, row: Any) -> dict[str, Any]:
 
 
 def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
-    """Add a provider, and return its object. Raises `ApiError`."""
+    """Add a provider, and return its object."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
     values = _checked(asked, _DEFAULTS | body)
     _fetch(id, values, secret)
@@ -68,10 +68,7 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Change the members that a body has, and return the object. Disabling ends everything of the users.
-
-    Raises `ApiError`.
-    """
+    """Change the members that a body has, and return the object. Disabling ends everything of the users."""
     row = found_provider(name)
     before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
     values = _checked(asked, before | body)
@@ -107,10 +104,7 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete(asked: Asked, name: str) -> None:
-    """Disable a provider, end everything of its users, and delete it with their identities.
-
-    Raises `ApiError`.
-    """
+    """Disable a provider, end everything of its users, and delete it with their identities."""
     row = found_provider(name)
     change(asked, row.id, {"enabled": False})
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
@@ -126,7 +120,7 @@ def delete(asked: Asked, name: str) -> None:
 def adopt(asked: Asked, name: str, email: str) -> str:
     """Let a provider sign in a user with a proved address of its domains, and return the user's id.
 
-    The user is told, and keeps all other ways to sign in. Raises `ApiError`.
+    The user is told, and keeps all other ways to sign in.
     """
     row = found_provider(name)
     with targets.act(asked) as tx:
@@ -153,7 +147,7 @@ def _end_users(asked: Asked) -> None:
 
 
 def _checked(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a provider in their stored form. Raises `ApiError`."""
+    """Return the values of a provider in their stored form."""
     for name in ("issuer", "discovery_url"):
         if values[name] and (problem := customers.problem_of_url(values[name])):
             raise _invalid(name, problem)

@@ -16,15 +16,15 @@ from sql import queries
 log = structlog.get_logger()
 
 IDENTIFIER = "custom:"
-# Of each worker, with their cached documents and keys, by their ids.
+# The providers that this worker has loaded, with their cached documents and keys, by id.
 _KEPT: dict[str, tuple[Any, CustomerProvider]] = {}
 _MOST_KEPT = 200
 
 
 def find(name: str) -> CustomerProvider | None:
-    """Return the provider of an identifier, or of its name in identities; None for another's name.
+    """Return the provider of an identifier, or of its name in identities; None for other names.
 
-    Raises `ApiError` if it is disabled.
+    Refuse a disabled one.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None

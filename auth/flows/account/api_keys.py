@@ -16,7 +16,7 @@ from sql import Transaction, queries
 
 
 def add(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Add an API key to the caller, whose row is `known`, and return it with its `key`. Raises `ApiError`."""
+    """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
     given = give_proof(asked, known, body, adding("api_key"))
     id, key = new_key()
     columns = {
@@ -39,7 +39,7 @@ def add(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def own(asked: Asked) -> list[dict[str, Any]]:
-    """Return the caller's API keys, newest first; none where they are disabled. Raises `ApiError`."""
+    """Return the caller's API keys, newest first; none where they are disabled."""
     if not asked.settings.api_keys:
         return []
     row = admit(queries.select_api_keys(asked.db, **asked.caller_parameters()))
@@ -48,7 +48,7 @@ def own(asked: Asked) -> list[dict[str, Any]]:
 
 
 def remove(asked: Asked, id: str) -> None:
-    """Remove one of the caller's API keys. Raises `ApiError`."""
+    """Remove one of the caller's API keys."""
     with asked.db.transaction() as tx:
         caller = lock_caller(asked, tx, removing("api_key", id))
         if not remove_of(asked, tx, caller, [id]):
@@ -56,7 +56,7 @@ def remove(asked: Asked, id: str) -> None:
 
 
 def remove_any(asked: Asked, user_id: str, id: str) -> None:
-    """Remove an API key of any user. Raises `ApiError`."""
+    """Remove an API key of any user."""
     with targets.act(asked) as tx:
         if not remove_of(asked, tx, targets.lock(asked, tx, user_id), [id], is_told=False):
             raise ApiError("api_key_not_found")

@@ -85,7 +85,7 @@ def change_user(
 
 
 def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
-    """Delete the caller, and return the time in ISO 8601; `body` reauthenticates. Raises `ApiError`."""
+    """Delete the caller, and return the time in ISO 8601; `body` reauthenticates."""
     act = remove("account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
     with asked.db.transaction() as tx:
@@ -97,7 +97,7 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
 
 
 def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
-    """Return what a body changes of the caller. Raises `ApiError`."""
+    """Return what a body changes of the caller."""
     columns = {"user_metadata": body.get("data"), "new_email": None, "new_phone": None}
     ids, sets_password = [way.lower() for way in body.get("remove", [])], body.get("password") is not None
     if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
@@ -115,7 +115,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
 
 
 def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> str | None:
-    """Return what the proof of a body is, if one is needed, and hash the new password. Raises `ApiError`."""
+    """Return what the proof of a body is, if one is needed, and hash the new password."""
     known = wish.known
     if body.get("password") is None:
         return give_proof(asked, known, body, *wish.acts) if known else None

@@ -13,7 +13,7 @@ from sql import Transaction, queries
 
 
 def own(asked: Asked) -> list[dict[str, Any]]:
-    """Return the caller's grants, newest first; none where applications are disabled. Raises `ApiError`."""
+    """Return the caller's grants, newest first; none where applications are disabled."""
     if not asked.settings.oauth_server:
         return []
     found: list[dict[str, Any]] = json.loads(
@@ -45,7 +45,7 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
 
 
 def withdraw(asked: Asked, client_id: str) -> bool:
-    """Remove the caller's grant to a client, and return whether there was one. Raises `ApiError`."""
+    """Remove the caller's grant to a client, and return whether there was one."""
     with asked.db.transaction() as tx:
         known = queries.select_grant(tx, user_id=asked.caller.user_id, client_id=client_id)
         caller = lock_caller(asked, tx, removing("grant", known.id if known else ""))

@@ -22,7 +22,7 @@ from sql import Transaction, queries
 
 
 def require_manual_linking(asked: Asked) -> None:
-    """Raise `ApiError` if users may not link and unlink identities."""
+    """Refuse if users may not link and unlink identities."""
     if not asked.settings.manual_linking:
         asked.live_caller()
         raise ApiError("manual_linking_disabled")
@@ -31,7 +31,7 @@ def require_manual_linking(asked: Asked) -> None:
 def begin(
     asked: Asked, provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None
 ) -> str:
-    """Begin a flow for the caller, and return its state. Raises `ApiError`."""
+    """Begin a flow for the caller, and return its state."""
     removal.require_of_settings(provider.name)
     state = one_time.new_token()
     with asked.db.transaction() as tx:
@@ -44,9 +44,9 @@ def begin(
 
 
 def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
-    """Link an identity to the user who began the flow. Raises `ApiError`."""
-    # `begin` has checked the token and the proof, by the factors of then. The session may have been raised by
-    # the first factor since.
+    """Link an identity to the user who began the flow."""
+    # `begin` has checked the token and the proof against the factors at that time. Since then, the user's
+    # first factor may have raised the session.
     aal = queries.select_level_since(asked.db, user_id=flow.user_id, moment=flow.created_at).aal
     caller = caller_parameters(Caller(flow.user_id, flow.session_id, None, aal), Level.SESSION)
     _ask(asked, identity, flow.user_id)
@@ -64,7 +64,7 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
 
 def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
-    refresh token. Raises `ApiError`.
+    refresh token.
     """
     identity, id_token = read_id_token(asked, body)
     _ask(asked, identity, asked.caller.user_id)
@@ -77,7 +77,7 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
         _add(asked, tx, user, identity, asked.caller.session_id)
         if not is_asked(asked, for_client=True):
             return _renewed(asked, tx, Issue())
-    # The token names the identity, which stays linked if the hook refuses.
+    # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, None, for_client=True)
     with asked.db.transaction() as tx:
         issue.confirm(tx)
@@ -85,7 +85,7 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
-    """Ask the hook whether a user may have an identity. Raises `ApiError`."""
+    """Ask the hook whether a user may have an identity."""
     removal.require_of_settings(identity.provider)
     may_become(asked, identity.email, None, user_id=user_id, provider=identity.provider)
 
@@ -116,9 +116,7 @@ def _add(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity, s
 
 
 def unlink(asked: Asked, identity_id: str, *, given: str | None = None) -> str:
-    """Remove an identity, or the address that it is of, from the caller, and return the time in ISO 8601.
-    Raises `ApiError`.
-    """
+    """Remove an identity, or its address, from the caller, and return the time in ISO 8601."""
     with asked.db.transaction() as tx:
         user = lock_caller(asked, tx, removing("identity", identity_id), given=given)
         ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])

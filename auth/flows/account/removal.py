@@ -1,5 +1,4 @@
-"""Removing what a user can sign in with: an address, an identity, or what was added recently; also an address
-that is pending."""
+"""Removing addresses, identities, recent additions, and pending addresses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +23,7 @@ def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
 
 
 def require_of_settings(provider: str) -> None:
-    """Raise `ApiError` for a customer's provider, whose identities no user adds or removes."""
+    """Refuse a customer's provider: users cannot add or remove its identities."""
     if provider.startswith(PREFIX):
         raise ApiError("customer.manual_linking_disabled")
 
@@ -32,7 +31,7 @@ def require_of_settings(provider: str) -> None:
 def removed_providers(
     tx: Transaction, user_id: str, providers: Sequence[str], ids: Sequence[str]
 ) -> list[str]:
-    """Return the providers of the identities and recent additions to remove. Raises `ApiError`."""
+    """Return the providers of the identities and recent additions to remove."""
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
     if not recent.issuperset(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
@@ -43,8 +42,8 @@ def removed_providers(
 def take_away(
     asked: Asked, tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
 ) -> str | None:
-    """Remove identities and recent additions of a caller whom `lock_caller` has allowed it, and end the other
-    sessions, unless there are grants and API keys only. Returns the email that remains. Raises `ApiError`.
+    """Remove identities and recent additions of a caller whom `lock_caller` has let through. End the other
+    sessions, unless only grants and API keys are removed. Return the remaining email.
     """
     providers = removed_providers(tx, caller.id, providers, ids)
     recent = list_recent(tx, caller.id)
@@ -90,7 +89,7 @@ def withdraw_changes(tx: Transaction, user: Any, kinds: Sequence[str]) -> None:
 
 
 def has_recent_factor(asked: Asked, user_id: str) -> bool:
-    """Whether a factor or passkey of the last seven days may be a thief's."""
+    """Whether a thief may have added a factor or passkey in the last seven days."""
     return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
 
 
@@ -109,7 +108,7 @@ def _may_remove(asked: Asked, id: str) -> bool:
 
 
 def check_remaining(asked: Asked, tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
-    """Raises `ApiError` if a locked user could not sign in, with `password_counts` by an unproved address."""
+    """Refuse if a locked user could no longer sign in, with `password_counts` even by an unproved address."""
     settings = asked.settings
     enabled = {
         "email": settings.email_enabled,

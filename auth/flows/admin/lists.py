@@ -60,7 +60,7 @@ def pages(asked: Asked, filters: dict[str, Any]) -> Iterator[list[Any]]:
 
 
 def emails_in(text: str) -> list[str]:
-    """Return the addresses in a text, in canonical form. Raises `ApiError`."""
+    """Return the addresses in a text, in canonical form."""
     found = list(filter(typed.trimmed, re.split(r"[\s,;]+", text))) or [""]
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")

@@ -83,7 +83,7 @@ def _write_invitation(
 
 
 def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
-    """Return the row of an email or SMS that can be sent again. Raises `ApiError`."""
+    """Return the row of an email or SMS that can be sent again."""
     id = known_id(message_id, "message.not_found")
     message = found(queries.select_message(asked.db, id=id), "message.not_found")
     if message.is_for_administrator:
@@ -108,7 +108,7 @@ def _obstacle(message: Any) -> str | None:
 
 
 def resend(asked: Asked, message_id: str) -> None:
-    """Send an email or SMS again; send a waiting one immediately. Raises `ApiError`."""
+    """Send an email or SMS again; send a waiting one immediately."""
     message = find(asked, message_id)
     if message.outcome == "waiting":
         with targets.act(asked) as tx:

@@ -41,13 +41,13 @@ def update_user(
     *,
     claim: Claim | None = None,
 ) -> str:
-    """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
+    """Apply an `AnyUserChange` body, and return the user object as JSON."""
     with targets.act(asked, claim) as tx:
         return _update(asked, tx, targets.lock(asked, tx, user_id), body, password_hash)
 
 
 def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
-    """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
+    """Replace all metadata of a user, unless it has changed since `version`."""
     with targets.act(asked) as tx:
         before = targets.lock(asked, tx, user_id)
         if metadata_version(before) != version:
@@ -74,7 +74,7 @@ def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str,
 
 
 def delete_user(asked: Asked, user_id: str, *, claim: Claim | None = None) -> None:
-    """Delete any user. Raises `ApiError`."""
+    """Delete any user."""
     with targets.act(asked, claim) as tx:
         targets.lock(asked, tx, user_id)
         queries.delete_user(tx, user_id=user_id)
@@ -88,7 +88,7 @@ def end_sessions(asked: Asked, user_id: str, *, claim: Claim | None = None) -> "
 
 
 def clear_locks(asked: Asked, user_id: str) -> bool:
-    """Forget a user's wrong passwords and codes, and return whether there were any. Raises `ApiError`."""
+    """Forget a user's wrong passwords and codes, and return whether there were any."""
     with targets.act(asked) as tx:
         # Counters before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(tx, user_id=user_id) > 0
@@ -99,7 +99,7 @@ def clear_locks(asked: Asked, user_id: str) -> bool:
 
 
 def end_session(asked: Asked, user_id: str, session_id: str) -> None:
-    """End one session of any user, with those that it opened. Raises `ApiError`."""
+    """End one session of any user, with those that it opened."""
     with targets.act(asked) as tx:
         targets.lock(asked, tx, user_id)
         # A session that has ended meanwhile is no error.
@@ -153,7 +153,7 @@ def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
 
 
 def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
-    """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
+    """Remove addresses and recent additions, and return their providers."""
     providers = removal.removed_providers(tx, before.id, kinds, ids)
     grants.remove(tx, before, ids=ids)
     api_keys.remove_of(asked, tx, before, ids, is_told=False)

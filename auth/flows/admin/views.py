@@ -46,7 +46,7 @@ def create_user() -> Response:
 
 
 def _stored_form(password_hash: str) -> str:
-    """Return a hash of another system as an import stores it. Raises `ApiError`."""
+    """Return a hash of another system as an import stores it."""
     try:
         return latchkey.passwords.stored_form(password_hash)
     except legacy.UnusableHash as error:

@@ -18,7 +18,7 @@ _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-
 
 
 def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
-    """Register an endpoint, and return its object and its secret. Raises `ApiError`."""
+    """Register an endpoint, and return its object and its secret."""
     _check_url(asked, body["url"])
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
@@ -30,7 +30,7 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
 
 
 def change(asked: Asked, webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
-    """Change a webhook, and return its object and its new secret, if it gets one. Raises `ApiError`."""
+    """Change a webhook, and return its object and its new secret, if it gets one."""
     id = webhook_id_of(webhook_id)
     if "url" in body:
         _check_url(asked, body["url"])
@@ -53,7 +53,7 @@ def delete(asked: Asked, webhook_id: str) -> None:
 
 
 def redeliver(asked: Asked, webhook_id: str, delivery_id: str) -> str:
-    """Send an event again, and return its delivery. Raises `ApiError`."""
+    """Send an event again, and return its delivery."""
     id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
     row = _act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id)
     if row.delivery is None and not row.is_disabled:
@@ -62,7 +62,7 @@ def redeliver(asked: Asked, webhook_id: str, delivery_id: str) -> str:
 
 
 def send_test(asked: Asked, webhook_id: str, event: str) -> str:
-    """Send a test event, and return its delivery. Raises `ApiError`."""
+    """Send a test event, and return its delivery."""
     return _sent(_act(asked, queries.send_test_event, id=webhook_id_of(webhook_id), event=event, **_NOBODY))
 
 

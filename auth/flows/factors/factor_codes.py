@@ -1,4 +1,7 @@
-"""Codes of authenticator apps, and recovery codes: each works once. A verdict is told once it is recorded."""
+"""Codes of authenticator apps, and recovery codes: each works once.
+
+A verdict is recorded before the response.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,9 +33,9 @@ def check_app_code(
 ) -> Match | None:
     """Record whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which.
 
-    It counts once for each app that it is tried against, because each adds to the odds of a guess. Raises
-    `ApiError` after too many wrong ones. Call it before the user's row is locked, and lock that for a wrong
-    code too, which must not roll the transaction back.
+    A code counts once for each app that it is compared with, because each adds to the odds of a guess. Refuse
+    after too many wrong codes. Call it before locking the user's row. Lock the row for a wrong code too,
+    which must not roll the transaction back.
     """
     steps = ((factor.id, _unused_step(asked, factor, code)) for factor in factors)
     match = next((Match(id, step) for id, step in steps if step is not None), None)
@@ -48,7 +51,7 @@ def spend_totp(tx: Transaction, match: Match | None) -> bool:
 def check_recovery_code(
     asked: Asked, tx: Transaction, user_id: str, code: str, made_before: Any = None
 ) -> bytes | None:
-    """Record whether a recovery code is right, and return what it is spent by. Raises and locks as above."""
+    """Record whether a recovery code is right, and return how to spend it. Refuses and locks as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
     _record_verdict(asked, tx, "recovery", user_id, row is not None)
@@ -84,7 +87,7 @@ def _record_verdict(
 
 
 def is_totp(asked: Asked, user_id: str, factor: Any, code: str) -> bool:
-    """Whether `spend_totp` will take a code, before the token hook is asked. Raises `ApiError`."""
+    """Whether `spend_totp` will take a code, before the token hook is asked."""
     with asked.db.transaction() as tx:
         match = check_app_code(asked, tx, user_id, [factor], code)
         queries.lock_user(tx, user_id=user_id)
@@ -92,7 +95,7 @@ def is_totp(asked: Asked, user_id: str, factor: Any, code: str) -> bool:
 
 
 def is_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any = None) -> bool:
-    """Whether `spend_recovery_code` will take a code, before the token hook is asked. Raises `ApiError`."""
+    """Whether `spend_recovery_code` will take a code, before the token hook is asked."""
     with asked.db.transaction() as tx:
         code_mac = check_recovery_code(asked, tx, user_id, code, made_before)
         queries.lock_user(tx, user_id=user_id)
@@ -100,10 +103,7 @@ def is_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any = N
 
 
 def proves_owner(asked: Asked, tx: Transaction, factors: "list[queries.ListAskedFactors]", code: str) -> bool:
-    """Whether a code is of one of the factors that a link asks for, or a recovery code as old as these.
-
-    Raises `ApiError`.
-    """
+    """Whether a code is of a factor that a link asks for, or a recovery code as old as these."""
     user_id = factors[0].user_id
     if len(code) != _TOTP_LENGTH:
         code_mac = check_recovery_code(asked, tx, user_id, code, factors[0].added_before)
@@ -131,7 +131,7 @@ def _unused_step(asked: Asked, factor: Any, code: str) -> int | None:
 
 
 def check_totp(asked: Asked, user_id: str, code: str, *, added_before: Any = None) -> bool:
-    """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
+    """Whether this is a code of one of a user's authenticator apps. Refuse after too many wrong codes."""
     with asked.db.transaction() as tx:
         factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=added_before)
         match = check_app_code(asked, tx, user_id, factors, code)

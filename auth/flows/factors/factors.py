@@ -31,9 +31,9 @@ NO_CREDENTIAL = dict.fromkeys(
 
 
 def enrol(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
+    """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
-    # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
+    # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
     if not asked.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
     given = give_proof(asked, known, body, add("factor"))
@@ -53,7 +53,7 @@ def enrol(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
-    """Return the secret of an app again, to the session that has begun to enrol it. Raises `ApiError`."""
+    """Return the secret of an app again, to the session that began to enrol it."""
     factor = _own_factor(asked, asked.db, factor_id)
     if factor.is_verified or factor.secret is None:
         raise ApiError("mfa_factor_not_found")
@@ -69,7 +69,7 @@ def _app_members(asked: Asked, caller: Any, body: dict[str, Any], secret: str) -
 
 
 def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
+    """Write a challenge for one of the caller's factors. It is valid for five minutes and five tries."""
     _check_site(asked, site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def _ceremony(factor: Any) -> str:
 
 
 def _check_site(asked: Asked, sent: dict[str, Any]) -> None:
-    """Compare the relying party that a client names with the service's. Raises `ApiError`."""
+    """Compare a client's relying party with the service's."""
     site = asked.parts.relying_party
     if sent.get("rpId", site.id) != site.id:
         raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
@@ -113,7 +113,7 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
 
 
 def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
-    """Raise the caller's session to `aal2` by a code. Raises `ApiError`."""
+    """Raise the caller's session to `aal2` by a code."""
     if is_asked(asked, for_client=for_client):
         factor = _own_factor(asked, asked.db, factor_id)
         if not factor_codes.is_totp(asked, asked.caller.user_id, factor, code):
@@ -133,9 +133,7 @@ def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, f
 
 
 def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
-    """Raise the caller's session to `aal2` by a code of any of their authenticator apps, and return its row.
-    Raises `ApiError`.
-    """
+    """Raise the caller's session to `aal2` by a code of any of their apps, and return its row."""
     session = None
     with asked.db.transaction() as tx:
         apps = queries.list_totp_factors(tx, user_id=asked.caller.user_id, verified_before=None)
@@ -158,7 +156,7 @@ def verify_webauthn(
     for_client: bool = False,
     added_before: Any = None,
 ) -> Session:
-    """Raise the caller's session to `aal2` by a security key. Raises `ApiError`."""
+    """Raise the caller's session to `aal2` by a security key."""
     _check_site(asked, sent)
     factor = _own_factor(asked, asked.db, factor_id)
     # Before the challenge is spent.
@@ -199,7 +197,7 @@ def _use_key(
 
 
 def _acts(factor: Any) -> list[Act]:
-    """Return what verifying a factor does. `enrol` has asked for the proof."""
+    """Return the acts of verifying a factor. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
 
@@ -218,9 +216,9 @@ def _complete(
 
 
 def end_other_sessions(asked: Asked, tx: Transaction, user_id: str) -> None:
-    """End what is below the level of a user who is about to get a first factor: it began under other rules.
+    """End the sessions below the level that a user gets with a first factor: they began under other rules.
 
-    So did pending changes of an address, which a thief could confirm afterwards without the factor.
+    Pending changes of an address end too: a thief could confirm them later without the factor.
     """
     if queries.count_verified_factors(tx, user_id=user_id).total == 0:
         kept = asked.caller.session_id
@@ -228,7 +226,7 @@ def end_other_sessions(asked: Asked, tx: Transaction, user_id: str) -> None:
 
 
 def check_room(asked: Asked, tx: Transaction, user_id: str) -> None:
-    """Raises `ApiError` if a user whose row is locked may not have one more factor."""
+    """Refuse if a locked user may not have another factor."""
     most = asked.settings.mfa_max_enrolled_factors
     if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
         raise ApiError("too_many_enrolled_mfa_factors")

@@ -1,4 +1,4 @@
-"""Recovery codes: create and remove them, and use one in place of a lost factor."""
+"""Recovery codes: create and remove them, and use one instead of a lost factor."""
 
 from typing import Any, NamedTuple
 
@@ -23,10 +23,9 @@ class NewCodes(NamedTuple):
 def create(
     asked: Asked, body: dict[str, Any], *, replaces: bool | None = None, with_factor: bool = False
 ) -> NewCodes:
-    """Give the caller new recovery codes; `replaces` says whether there must be older ones, or must not.
-    Raises `ApiError`.
+    """Give the caller new recovery codes. `replaces` is whether older ones must exist, or must not.
 
-    `with_factor` if the notice of a factor, just added, tells of both: its link removes the codes too.
+    With `with_factor`, the notice of the factor just added covers both: its link removes the codes too.
     """
     given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
     codes = recovery_codes.new_codes()
@@ -49,7 +48,7 @@ def create(
 
 
 def remove_all(asked: Asked, body: dict[str, Any]) -> None:
-    """Remove the caller's recovery codes. Raises `ApiError`."""
+    """Remove the caller's recovery codes."""
     act = remove("recovery_codes")
     given = give_proof(asked, asked.live_caller(), body, act)
     with asked.db.transaction() as tx:
@@ -66,7 +65,7 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
 
 
 def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
-    """Raise the caller's session to `aal2` by a recovery code. Raises `ApiError`."""
+    """Raise the caller's session to `aal2` by a recovery code."""
     if is_asked(asked, for_client=for_client) and not factor_codes.is_recovery_code(
         asked, asked.caller.user_id, code, made_before
     ):

@@ -46,7 +46,7 @@ def spend(
     keeps_sign_up: bool = True,
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect, perhaps to the `redirect_to` of the
-    request. Raises `ApiError`.
+    request.
 
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
     asked for the link. `keeps_sign_up` unless the page of a code waits for another than a sign-up's.
@@ -82,7 +82,7 @@ def spend(
 def _issue(
     asked: Asked, proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
 ) -> tuple[Issue, dict[str, Any]]:
-    """Ask the token hook about the session that a link or code opens for a client. Raises `ApiError`.
+    """Ask the token hook about the session that a link or code opens for a client.
 
     A first proof or a new address is committed before, because the token says so. The link or code stays
     good. Also returns the members of the response that tell of the first proof.

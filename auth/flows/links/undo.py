@@ -41,7 +41,7 @@ def challenge(asked: Asked, token: str) -> dict[str, Any] | None:
 
 
 def verify(asked: Asked, token: str, sent: dict[str, Any]) -> Answer:
-    """Spend the challenge, and verify the response to it. Raises `ApiError`."""
+    """Spend the challenge, and verify the response to it."""
     known = {bytes(row.credential_id or b""): row for row in _credentials(asked, token)}
     if not known:
         raise ApiError("undo.insufficient_aal")
@@ -62,7 +62,7 @@ def _credentials(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
 
 def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) -> str | None:
     """Spend a link, and give the account to the owner of the link's address. Returns the address, or None if
-    it belongs to another user. Raises `ApiError`.
+    it belongs to another user.
 
     `kept` are the ids of what was added in the last seven days and stays.
     """

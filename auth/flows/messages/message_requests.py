@@ -18,8 +18,11 @@ from sql import Transaction, queries
 
 
 def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
-    """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
-    of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
+    """Send a message and return its id.
+
+    Every address runs the same statements and writes a message, perhaps of kind `none`. Only an
+    administrator, who acts on the user `target_id`, gets a refusal with the reason.
+    """
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(asked, email, phone)
     address, link = email or body["phone"], {"redirect_to": requested_target(asked, purpose, body)}
@@ -29,7 +32,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
         try:
             new_id = may_become(asked, email, phone, data=body.get("data"))
         except ApiError:
-            # For the audit log alone: the client would learn that the address is free.
+            # Only for the audit log: the client must not learn that the address is free.
             refusal = asked.noted.subject["details"] if asked.noted.subject else {}
     take = outgoing.take_quota if target_id else outgoing.count
     has_quota = take(asked, address).refused_by is None
@@ -39,7 +42,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
             targets.lock(asked, tx, target_id)
         browser = {"browser_hash": body.get("browser_hash")}
         is_other = purpose not in ("signup", "sms_signup")
-        # A stranger may have signed up, and send that code again to the owner, who waits for this one.
+        # A stranger may have signed up, and resend that code to the owner, who waits for this one.
         other: dict[str, Any] = {"address": address, "is_repeated": is_other}
         queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
         user = queries.lock_recipient(tx, purpose=purpose, email=email, phone=phone, **browser)
@@ -51,7 +54,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
-        # The hook was asked about a new user. One who exists has nothing to do with the answer.
+        # The hook was asked about a new user. Its answer does not concern an existing one.
         details |= refusal if user is None else {}
         audit.record(tx, user_id, email, acts, events, **details)
     if has_quota and not is_due:
@@ -83,7 +86,7 @@ def write_requested(
 def send_reauthentication_code(
     asked: Asked, known: Any, bound_to: Mapping[str, bytes | None] | None = None
 ) -> str:
-    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
+    """Send the caller, a row of `select_caller`, a code and return the message's id."""
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")

@@ -30,9 +30,9 @@ _SETTINGS_OF_WINDOWS = {
     ("invite", False, False): "AUTH_RATE_LIMIT_INVITE",
 }
 _UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
-# Seconds. What a stranger's message costs must not show in the requests that follow it.
+# Seconds. The cost of a stranger's message must not slow down the requests after it.
 _LONGEST_DELAY = 0.75
-# What `write_token` needs beside the link and the code.
+# Further parameters of `write_token`.
 TOKEN_COLUMNS = dict.fromkeys(
     (
         "redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata",
@@ -117,15 +117,15 @@ class Message:
 
 
 def proved_address(asked: Asked, user: Any) -> str | None:
-    """Return where the notices of a user go."""
+    """Return the address for a user's notices."""
     phone = user.phone if user.phone_proved and asked.settings.offers_phone else None
     return user.email if user.email_proved else phone
 
 
 def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
-    """Notify a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
+    """Notify a user of a change, with the link *This wasn't me* if `undo`. The row is from before the change.
 
-    It goes to the proved address. `others` are variables of the template.
+    The notice goes to the proved address. `others` are variables of the template.
     """
     target = proved_address(asked, user)
     change = others | {"user_agent": asked.client["user_agent"]}
@@ -141,8 +141,9 @@ def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = 
 def count(
     asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False
 ) -> "queries.CountMessage":
-    """Count a request for a message, and return what refuses it. Call it outside a transaction."""
-    # It would lock the total. `windows` replace those of the recipient; one that `is_new` counts as unproved.
+    """Count a request for a message, and return the refusal, if any. Call it outside a transaction."""
+    # A transaction would keep the total locked. `windows` replace those of the recipient; a recipient that
+    # `is_new` counts as unproved.
     settings = asked.settings
     site = None if asked.actor == "service_role" else networks.site_of(asked.client["network"])
     if not windows:
@@ -166,7 +167,7 @@ def count(
 
 
 def _reason(row: "queries.CountMessage", windows: Windows, total: RateLimitItem, channel: str) -> str:
-    """Return why a message is not sent: the limit, its setting, and when the next message may be."""
+    """Return why a message is not sent: the limit, its setting, and when the next message may be sent."""
     amount, seconds, setting = total.amount, total.get_expiry(), f"AUTH_RATE_LIMIT_{channel}_TOTAL"
     if row.refused_by == "recipient":
         used = next(each for each in windows if each["amount"] == row.amount)
@@ -197,7 +198,7 @@ def tell_developer(asked: Asked, address: str, reason: str) -> None:
 def take_quota(
     asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
 ) -> "queries.CountMessage":
-    """Count like `count`. Raises `ApiError` for what refuses it, but not for windows of `hides_recipient`."""
+    """Count like `count`. Refuse what it refuses, except by the windows of `hides_recipient`."""
     row = count(asked, address, windows, is_new=is_new)
     if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
         raise _refusal(asked, address, row)
@@ -215,7 +216,7 @@ def _refusal(asked: Asked, address: str, row: "queries.CountMessage") -> ApiErro
 def seconds_to_wait(asked: Asked, address: str) -> float:
     """Return when this network may request the next message to an address.
 
-    Other limits would tell who else requests them, and whether a user has this phone.
+    Other limits would reveal requests of other people, and whether a user has this phone.
     """
     windows = _windows_here(asked, address) if asked.settings.rate_limits_enabled else []
     return queries.select_wait(asked.db, windows=json.dumps(windows)).seconds

@@ -42,7 +42,7 @@ def write_challenge(
 
 
 def spend_challenge(asked: Asked, challenge_id: str, purpose: str, **owner: str | None) -> bytes:
-    """Delete a challenge and return it, once. Raises `ApiError`."""
+    """Delete a challenge and return it, once."""
     row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
@@ -57,7 +57,7 @@ def own_session(asked: Asked) -> dict[str, str | None]:
 
 
 def begin_sign_in(asked: Asked) -> dict[str, Any]:
-    """Return a challenge, with options that any passkey of the site can answer."""
+    """Return a challenge, and options for any passkey of the site."""
     return _begin(asked, asked.db)
 
 
@@ -75,7 +75,7 @@ def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dic
 
 
 def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
-    """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
+    """Spend the challenge, and return the row of the passkey that answers it."""
     challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
     return verify(asked, body["credential"], challenge, PASSKEY)
 
@@ -88,7 +88,7 @@ def name_of(user: Any) -> str:
 def verify_creation(
     asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
 ) -> dict[str, Any]:
-    """Return the columns of a new credential. Raises `ApiError`."""
+    """Return the columns of a new credential."""
     is_passkey = factor_type == PASSKEY
     try:
         return asked.parts.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
@@ -99,7 +99,7 @@ def verify_creation(
 def verify(
     asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
 ) -> tuple[Any, Assertion]:
-    """Return the row of the credential that made an assertion, and the assertion. Raises `ApiError`."""
+    """Return the row of the credential that made an assertion, and the assertion."""
     find = functools.partial(queries.select_credential, asked.db, factor_type=factor_type)
     return check(
         asked, response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY
@@ -114,7 +114,7 @@ def check(
     *,
     is_passkey: bool,
 ) -> tuple[Any, Assertion]:
-    """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
+    """Return the row that `find` returns for the id of a credential, and its assertion."""
     try:
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
@@ -134,7 +134,7 @@ def check(
 
 
 def require_older(credential: Any, added_before: Any) -> None:
-    """Raises `ApiError` if a credential, a row of `select_credential`, was added later."""
+    """Refuse if a credential, a row of `select_credential`, was added later."""
     if added_before and credential.verified_at >= added_before:
         raise failed("it was added in the last seven days")
 
@@ -166,7 +166,7 @@ def failed(reason: str) -> ApiError:
 
 
 def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
-    """Open a session for the user of a passkey, at `aal2`. Raises `ApiError`."""
+    """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
     with asked.db.transaction() as tx:

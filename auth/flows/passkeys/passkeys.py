@@ -18,7 +18,7 @@ from sql import Transaction, queries
 
 
 def require_enabled(asked: Asked) -> None:
-    """Raises `ApiError` if passkeys are disabled."""
+    """Refuse if passkeys are disabled."""
     if not asked.settings.passkeys_enabled:
         raise ApiError("passkey_disabled")
 
@@ -54,7 +54,7 @@ def finish_registration(asked: Asked, known: Any, body: dict[str, Any]) -> str:
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
         session_id = asked.caller.session_id
         if asked.caller.expires_at is None:
-            # A browser's session. The registration has verified the user, as a use of the passkey would.
+            # A browser's session: the registration has verified the user, like a use of the passkey.
             raise_session(asked, tx, session_id, "webauthn", row.id)
         else:
             queries.record_first_passkey(tx, session_id=session_id, user_id=caller.id, passkey_id=row.id)
@@ -108,7 +108,7 @@ def remove_of(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None
 
 
 def _credentials(asked: Asked, tx: Transaction, user_id: str) -> list[Any]:
-    """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
+    """Return the rows of a user's credentials. Refuse if the user may not have another passkey."""
     rows = queries.list_credentials(tx, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]
     if len(own) >= asked.settings.mfa_max_enrolled_factors:
@@ -122,7 +122,7 @@ def _remove(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None:
     notify(asked, tx, user, "passkey_removed")
     queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     if asked.actor != "service_role":
-        # As before the passkey. A proved address, in contrast, is not given up for another that is not.
+        # The user is as before the passkey. A proved address, however, is not replaced by an unproved one.
         removal.check_remaining(asked, tx, user.id, password_counts=True)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -40,7 +40,7 @@ class Issue:
     answer: dict[str, Any] | None = None
 
     def confirm(self, tx: Transaction) -> None:
-        """Lock the user. Raises `ApiError` if what decides has changed since the hook was asked."""
+        """Lock the user. Refuse if the inputs of the decision have changed since the hook was asked."""
         if self.decides is not None:
             now = queries.lock_what_decides(tx, user_id=self.user_id, session_id=self.decided_by)
             if now.decides != self.decides:
@@ -72,7 +72,7 @@ def about_new(
     provider: str | None = None,
     opener: str | None = None,
 ) -> Issue:
-    """Ask the hook about a user's session, which one on our pages may open. Raises `ApiError`."""
+    """Ask the hook about a user's session, which one on our pages may open."""
     issue = Issue(user_id=user_id, decided_by=opener)
     if not is_asked(asked, for_client=for_client):
         return issue
@@ -80,7 +80,7 @@ def about_new(
 
 
 def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Issue:
-    """Ask the hook about the caller's session, which a second step may raise. Raises `ApiError`."""
+    """Ask the hook about the caller's session, which a second step may raise."""
     own = asked.caller_parameters()
     issue = Issue(own["caller_session_id"], own["caller_id"], own["caller_session_id"])
     if not is_asked(asked, for_client=for_client):
@@ -90,7 +90,7 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
 
 
 def about_refresh(asked: Asked, session_id: str, counter: int) -> Issue:
-    """Ask the hook, which there is, about a refresh, once it is counted. Raises `ApiError`."""
+    """Ask the hook, which there is, about a refresh, once it is counted."""
     row = queries.begin_refresh(asked.db, session_id=session_id, counter=counter)
     return answered(asked, Issue(session_id), row and compose(asked, row, session_id), row, "token_refresh")
 
@@ -106,7 +106,7 @@ def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
 
 
 def answered(asked: Asked, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
-    """Ask the hook about claims, those of a row with `decides`, if there are any. Raises `ApiError`."""
+    """Ask the hook about claims, those of a row with `decides`, if there are any."""
     ask = token_hook(asked)
     if ask is None or claims is None:
         return replace(issue, decides=_NOTHING)

@@ -54,7 +54,7 @@ class Outcome:
 def open_session(
     asked: Asked, tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
 ) -> "queries.OpenSession":
-    """Open a session of a user whose row is locked, and return its row. Raises `ApiError`."""
+    """Open a session of a user whose row is locked, and return its row."""
     issue.confirm(tx)
     network = None if is_handed_over else asked.client["network"]
     columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}

@@ -16,7 +16,7 @@ from sql import Database, queries
 
 
 def exchange(asked: Asked, key: str) -> dict[str, Any]:
-    """Return the token response for a key (RFC 6749, section 5.1). Raises `ApiError`."""
+    """Return the token response for a key (RFC 6749, section 5.1)."""
     try:
         id = api_keys.read_id(key)
     except InvalidApiKey:
@@ -43,10 +43,7 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
 
 
 def _use(asked: Asked, id: str, key: str) -> "queries.UseApiKey | None":
-    """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets.
-
-    Raises `ApiError`.
-    """
+    """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets."""
     settings, macs, network = asked.settings, asked.parts.api_keys.macs(key), asked.client["network"]
     with asked.db.transaction() as tx:
         verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)

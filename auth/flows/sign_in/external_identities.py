@@ -39,13 +39,13 @@ class _NewUser(Exception):
 
 
 def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
-    """Open a session for an unused id_token. Raises `ApiError`."""
+    """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
     return sign_in(asked, identity, for_client=True, id_token=id_token).session
 
 
 def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
-    """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
+    """Return the identity of a valid id_token, and what `spend_id_token` needs."""
     provider = find_provider(asked, body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
@@ -71,7 +71,7 @@ def sign_in(
 ) -> Outcome:
     """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
 
-    With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
+    With a code challenge, return an authorization code instead of a session.
     """
     user_id = None if admission.has_hook(asked) else str(uuid.uuid4())
     is_hooked = is_asked(asked, for_client=for_client and not code_challenge)
@@ -134,7 +134,7 @@ def _try_sign_in(
 def _user_of(
     asked: Asked, tx: Transaction, identity: ExternalIdentity, new_user_id: str | None
 ) -> "_User | ApiError":
-    """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
+    """Return the locked owner of an identity, linked or created before, or the refusal."""
     domains = _hold_customer(tx, identity) if identity.customer else []
     if isinstance(domains, ApiError):
         return domains
@@ -212,7 +212,7 @@ def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalI
 def _create_user(
     asked: Asked, tx: Transaction, identity: ExternalIdentity, user_id: str | None
 ) -> "_User | ApiError":
-    """Return the new user of an identity, or an `ApiError`."""
+    """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
         return ApiError("signup_disabled")
     if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):

@@ -29,7 +29,7 @@ def find_provider(asked: Asked, name: str) -> Provider | None:
 
 
 def provider_named(asked: Asked, name: str) -> Provider:
-    """Return the provider of a name. Raises `ApiError`."""
+    """Return the provider of a name."""
     provider = asked.parts.providers.get(name) or find_provider(asked, name)
     if provider is None:
         details = "provider: must be one of external_providers in /settings"
@@ -64,7 +64,7 @@ def write_flow(
 
 
 def identify(asked: Asked, flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
-    """Return the identity that a callback is about. Raises `ApiError`."""
+    """Return the identity that a callback is about."""
     provider = provider_named(asked, flow.provider)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).

@@ -14,7 +14,7 @@ from sql import queries
 def sign_in_with_password(
     asked: Asked, body: dict[str, Any], *, for_client: bool, admin_only: bool = False
 ) -> Session:
-    """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
+    """Open a session for a `PasswordGrant` body."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     admission.check_channel(asked, email, phone, sends=False)
     address = {"email": email, "phone": phone}
@@ -72,7 +72,7 @@ def _open(asked: Asked, issue: Issue, **columns: Any) -> "queries.SignIn":
 
 
 def check_current_password(asked: Asked, password: str, known: Any) -> None:
-    """Check the password of a signed-in user, a row with `email` and `phone`. Raises `ApiError`."""
+    """Check the password of a signed-in user, a row with `email` and `phone`."""
     address = {"email": known.email, "phone": None if known.email else known.phone}
     with asked.parts.passwords.queue():
         is_right = asked.parts.passwords.check(password, _look_up(asked, address).password_hash)
@@ -86,7 +86,7 @@ def check_current_password(asked: Asked, password: str, known: Any) -> None:
 
 
 def _look_up(asked: Asked, address: dict[str, Any]) -> "queries.SelectPassword":
-    """Return the row of a user, or of an address without one. Raises `ApiError` after too many failures."""
+    """Return the row of a user, or of an address without one. Refuse after too many failures."""
     row = queries.select_password(asked.db, **address, network=asked.client["network"])
     if row.refused_for is not None:
         raise _too_many(asked, row.refused_for)
@@ -94,7 +94,7 @@ def _look_up(asked: Asked, address: dict[str, Any]) -> "queries.SelectPassword":
 
 
 def _record_verdict(asked: Asked, address: dict[str, Any], is_right: bool, *wrong: str) -> None:
-    """Record a verdict. Raises the `ApiError` of a wrong password also for a right one that is not told."""
+    """Record a verdict. Refuse a right password that must not be revealed like a wrong one."""
     network = asked.client["network"]
     row = queries.record_password_verdict(asked.db, **address, network=network, is_right=is_right)
     if row.refused_by or not is_right:

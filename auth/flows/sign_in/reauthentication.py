@@ -83,14 +83,14 @@ def proof_needed(asked: Asked, *acts: Act, level: Level | None = None) -> str | 
 
 
 def require(asked: Asked, *acts: Act) -> None:
-    """Raises `ApiError` if the caller may not do this, or not without a proof."""
+    """Refuse if the caller may not do this, or not without a proof."""
     if key := proof_needed(asked, *acts):
         raise proof_refusal(key)
 
 
 def give_proof(asked: Asked, known: Any, body: dict[str, Any], *acts: Act) -> str | None:
     """Check the current password or code of a body, and return what it proves. None, unchecked, if the acts
-    need none. Raises `ApiError`.
+    need none.
     """
     key = proof_needed(asked, *acts)
     return check_credential(asked, known, body, key) if key else None
@@ -116,7 +116,7 @@ def lock_caller(
     wanted: str | None = None,
     caller: CallerParameters | None = None,
 ) -> "queries.LockCaller":
-    """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
+    """Lock and return the caller's row. Refuse if the session has ended, or may not do the acts.
 
     `given` is what `give_proof` returned, or `begun` if an earlier request asked for the proof; `wanted` what
     the error asks for; `caller` is that of the request, unless it is named.
@@ -132,7 +132,7 @@ def check_credential(
     asked: Asked, known: Any, body: dict[str, Any], key: str = "reauthentication_needed"
 ) -> str:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
-    the mailbox, else `proof`. Raises the `ApiError` of `key` if the body has none that satisfies it.
+    the mailbox, else `proof`. Refuse with `key` if the body has none that satisfies it.
     """
     name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
     if name == "current_password":

@@ -17,7 +17,7 @@ from sql import Transaction, queries
 def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
-    Raises `ApiError` or `WeakPassword`.
+    Raises `WeakPassword`.
     """
     email, phone, settings = body.get("email"), body.get("phone"), asked.settings
     if settings.disable_signup:
@@ -39,7 +39,7 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
 
 
 def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
-    """Create a user without an address, and return the session. Raises `ApiError`."""
+    """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
     columns = {"user_id": may_become(asked, None, None, data=body["data"]), "user_metadata": body["data"]}
@@ -50,7 +50,7 @@ def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
 
 
 def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
-    """Create a user with a confirmed address, and return the session. Raises `ApiError`."""
+    """Create a user with a confirmed address, and return the session."""
     email = columns["email"]
 
     def insert(tx: Transaction) -> str | None:
@@ -96,9 +96,9 @@ def _sign_up_unconfirmed(
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
-    one message too, so that clients cannot tell them apart. Otherwise it raises `ApiError`. Several people
-    may sign up with one address: the link that is used decides whose password counts. Equal passwords are one
-    sign-up.
+    one message too, so that clients cannot tell them apart. Otherwise a taken address is refused. Several
+    people may sign up with one address: the link that is used decides whose password counts. Sign-ups with
+    equal passwords are one.
     """
     settings, email = asked.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")

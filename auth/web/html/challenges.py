@@ -68,7 +68,7 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
 
 
 def verify_key(*, added_before: Any = None) -> "queries.RaiseSession":
-    """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
+    """Raise the session by the security key of the sent form, and return its row."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}

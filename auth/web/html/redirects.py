@@ -49,7 +49,7 @@ class Destination:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
-        """Read a query or form. Raises the `ApiError` of `allowed_redirect`."""
+        """Read a query or form. Refuse what `allowed_redirect` refuses."""
         sent = values.get("redirect_to")
         checked = allowed_redirect(current_parts(), sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
@@ -177,7 +177,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
     if next_url := destination.next_url():
         return redirect(next_url)
     if destination:
-        # Raises `ApiError` if the second step is missing.
+        # Refuse if the second step is missing.
         outcome = applications.open_for_application(current_asked(), destination.code_challenge, level)
         return redirect_signed_in(destination.url, outcome)
     if destination.then:

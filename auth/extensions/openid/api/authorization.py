@@ -1,7 +1,7 @@
 """Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1).
 
-Both routes that take a form check it, and lead to a GET with a short reference: browsers send no cookies with
-a form of another site.
+Both routes that take a form check it, and redirect to a GET with a short reference, because browsers send no
+cookies with a form of another site.
 """
 
 from typing import Any
@@ -49,7 +49,7 @@ _ContinueQuery = schemas.Input.of(
 
 
 def _asks_silently() -> bool:
-    """Whether no page is asked for: any frame may ask, as without a session nothing is written."""
+    """Whether the request wants no page. Any frame may send it: without a session nothing is written."""
     return request.args.getlist("prompt") == ["none"]
 
 
@@ -94,7 +94,7 @@ def _read(sent: dict[str, str]) -> tuple[Any, dict[str, Any] | Response, str | N
 
 
 def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: str | None) -> Response:
-    """Lead the browser to the page for consent, or with prompt=none back to the application."""
+    """Redirect the browser to the consent page, or with prompt=none back to the application."""
     if "none" in columns["prompts"]:
         return _without_page(client, redirect_uri, columns)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
@@ -115,10 +115,10 @@ def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: st
 @limited("request_authorization")
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
-    """Check a request that was sent as a form, and lead to the GET."""
+    """Check a request that was sent as a form, and redirect to the GET."""
     sent = read_form(authorization_requests.Origin())
     if _has_document(sent["client_id"]):
-        # It is fetched for users who are signed in, as whom only the GET knows them.
+        # The document is fetched only for users who are signed in, and only the GET has their cookie.
         query = urlencode([*request.form.items(multi=True)])
         return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
     client, columns, ui_locales = _read(sent)
@@ -136,7 +136,7 @@ def begin_authorization_by_form() -> Response:
 @takes_foreign_forms
 @refuses_by_page
 def logout_by_form() -> Response:
-    """Lead a form of an application to the page, with what its ID token says instead of the token.
+    """Redirect an application's form to the page, with the claims of its ID token instead of the token.
 
     It needs no session, and counts nothing.
     """
@@ -161,7 +161,7 @@ def continue_authorization() -> Response:
 @guard.access_token(Level.AAL2)
 @limited("read_authorization", key=guard.caller_on_network)
 def get_authorization(authorization_id: str) -> Response:
-    """Return what an application asks for, or where the browser goes if the user allows it already."""
+    """Return what an application asks for, or the next URL if the user has allowed it already."""
     _check_origin()
     guard.live_caller()
     if request.method == "HEAD":
@@ -213,7 +213,7 @@ def decide_authorization(authorization_id: str) -> Response:
 def _decided(
     tx: Transaction, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
 ) -> str | None:
-    """Return where the browser goes, or None if the user has to agree or sign in first."""
+    """Return the next URL of the browser, or None if the user has to agree or sign in first."""
     missing = consent.obstacle(asked)
     if missing == "access_denied":
         return consent.deny(tx, asked)
@@ -226,7 +226,7 @@ def _decided(
 
 
 def _check_own(asked: consent.Asked) -> None:
-    """Raises `ApiError` if another user has asked for a request, or it is approved."""
+    """Refuse a request of another user, or an approved one."""
     if asked.request.user_id != guard.caller_id():
         raise ApiError("oauth_authorization_not_found")
     if not asked.request.is_pending:
@@ -234,7 +234,7 @@ def _check_own(asked: consent.Asked) -> None:
 
 
 def _check_origin() -> None:
-    """Raises `ApiError` for a page that may not receive tokens, unless it is the consent page."""
+    """Refuse a page that may not receive tokens, unless it is the consent page."""
     sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
     if sent and sent != (own_page and origin(own_page)) and not latchkey.redirects.allowed(sent):
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
@@ -256,7 +256,7 @@ def _values() -> MultiDict[str, str]:
 
 
 def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
-    """Answer prompt=none: with a code, or with what the user would have to do."""
+    """Answer prompt=none with a code, or with the step that the user lacks."""
     known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
         missing = "interaction_required"
@@ -268,7 +268,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         if url:
             return redirect(url, 302)
         consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser))
-        # Of another account than that of id_token_hint.
+        # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
     url = authorization_requests.answer(redirect_uri, columns["state"], **members)

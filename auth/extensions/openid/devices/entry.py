@@ -1,7 +1,7 @@
 """The page where a user types the code of a device, and then decides about its application.
 
-A stranger may send somebody the code of the stranger's own device. So the user signs in first, has given a
-proof of the last 15 minutes, and is always asked, whatever was allowed before.
+A stranger may send a user the code of the stranger's own device. So the user signs in first, needs a proof of
+the last 15 minutes, and always decides, even about an application that was allowed before.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from sql import Database, Transaction, queries
 
 blueprint = Blueprint("devices", __name__)
 
-# Of the pages, to which a sign-in leads back.
+# The paths of the pages, to which a sign-in returns.
 PATHS = r"device(?:\?user_code=[A-Za-z0-9-]{1,32})?|device/consent\?request=[0-9a-f-]{36}"
 _ACT = add("device")
 _EXAMPLE = "WDJB-MJHT"
@@ -68,7 +68,7 @@ def enter_code(problem: Problem | None = None) -> Response:
 
 @form_at(blueprint, "/device/consent", "decide_device", key=_caller, refusal="application_refused")
 def decide(problem: Problem | None = None) -> Response:
-    """Show what the device asks for, and from where, and take the user's decision."""
+    """Show the device's request and its origin, and take the user's decision."""
     if request.method == "HEAD":
         return Response()
     id = known_id(request.values.get("request", ""), "oauth_authorization_not_found")
@@ -95,7 +95,7 @@ def decide(problem: Problem | None = None) -> Response:
 
 
 def _step_before(here: str) -> Response | None:
-    """Return the way to what comes first: the sign-in, the second step or the proof."""
+    """Redirect to the missing step: the sign-in, the second step or the proof."""
     known, way_back = browser_sessions.resume(Level.AAL2), urlencode({"next": here})
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
@@ -107,7 +107,7 @@ def _step_before(here: str) -> Response | None:
 
 
 def _enter() -> str:
-    """Return the id of the request that waits for the code. A wrong one counts, and raises `ApiError`."""
+    """Return the id of the request that waits for the code. Count and refuse a wrong code."""
     typed = read_form(form_schemas.UserCodeForm())["user_code"]
     macs = user_codes.macs(user_codes.canonical(typed))
     if not macs:
@@ -129,7 +129,7 @@ def _enter() -> str:
 
 
 def _find(db: Database | Transaction, id: str) -> _Asked:
-    """Return the request whose code was entered in this session. Raises `ApiError`."""
+    """Return the request whose code was entered in this session."""
     client = queries.lock_client_of_device(db, id=id)
     own = {"user_id": g.user_id, "session_id": g.caller.session_id}
     asked = client and queries.lock_device_request(db, id=id, **own)

@@ -38,7 +38,7 @@ class _Unusable(Exception):
 
 
 def make_current(url: str) -> Response | None:
-    """Fetch a client's document unless it is current, or lead to the sign-in first. Raises `ApiError`."""
+    """Fetch a client's document unless it is current, or lead to the sign-in first."""
     id = client_ids.known(url, latchkey.settings.oauth_client_documents)
     if id is None:
         refuse(url, "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS")

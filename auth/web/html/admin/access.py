@@ -61,7 +61,7 @@ def administrator() -> None:
 
 
 def require_proof() -> None:
-    """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
+    """Refuse unless the administrator has given a proof in the last 15 minutes."""
     if not has_proof(current_asked(), g.administrator):
         raise ApiError("reauthentication_needed")
 

@@ -132,7 +132,7 @@ def _asked_factors() -> dict[str, Any]:
 
 
 def _give_factor() -> None:
-    """Spend the code, or the response of a passkey or security key, in a form. Raises `ApiError`."""
+    """Spend the code, or the response of a passkey or security key, in a form."""
     asked = current_asked()
     before = _trusted_before()
     if "factor_id" in request.form:

@@ -23,7 +23,7 @@ def all_users() -> Subject:
 
 
 def changeable_user(user_id: str) -> Subject:
-    """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
+    """Return the user of an act. Refuse a user whom administrators may not change."""
     user = found(
         queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
     )
