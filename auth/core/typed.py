@@ -1,4 +1,4 @@
-"""What people type or paste: addresses, phone numbers and codes, as keyboards and other apps write them."""
+"""Normalizes typed or pasted addresses, phone numbers and codes."""
 
 import unicodedata
 
@@ -15,14 +15,14 @@ def trimmed(text: str) -> str:
 
 
 def number(text: str) -> str:
-    """Return a phone number in ASCII, without spaces, hyphens, slashes and invisible characters in it."""
+    """Return a phone number in ASCII, without spaces, hyphens, slashes and invisible characters."""
     return "".join(
         char for char in _in_ascii(text) if char != "/" and unicodedata.category(char) not in _BETWEEN
     )
 
 
 def code(text: str) -> str:
-    """Return the letters and digits of a code; digits of any script in ASCII."""
+    """Return the letters and digits of a code, with digits of any script in ASCII."""
     return "".join(filter(str.isalnum, _in_ascii(text)))
 
 

@@ -1,1 +1,1 @@
-"""The outbox: SQL statements write messages, and a process sends them."""
+"""The outbox: SQL statements write messages, and the delivery process sends them."""

@@ -1,6 +1,6 @@
 """The delivery process. It does not load Flask or the application, which would double its memory.
 
-With the argument `metrics` it only serves the metrics.
+With the argument `metrics`, it only serves the metrics.
 """
 
 import os
@@ -29,7 +29,7 @@ _CONNECTIONS = 4
 
 def main() -> None:
     _call_at_the_end(sys.exit)
-    # Requests must not be slower while a message is sent: that would reveal known addresses.
+    # Requests must not slow down while a message is sent: that would reveal known addresses.
     os.nice(19)
     if heartbeat := os.environ.get(HEARTBEAT):
         threading.Thread(target=_beat, args=(int(heartbeat),), name="heartbeat", daemon=True).start()
@@ -46,7 +46,7 @@ def main() -> None:
         key_ring = KeyRing(config)
         count = _serve_metrics(config, db)
         if sys.argv[1:] == ["metrics"]:
-            while True:  # the system may give the signal to another thread, which would not wake this one
+            while True:  # the system may deliver the signal to another thread, which would not wake this one
                 time.sleep(0.2)
         _wait_for_the_database(config, db)
         deliverer = Deliverer(
@@ -65,7 +65,7 @@ def main() -> None:
 def _beat(descriptor: int) -> None:
     """Tell the master every second that this process is not frozen, as gunicorn's workers do.
 
-    In a thread, because with this priority a round of deliveries may take long on a busy machine.
+    It runs in a thread, because with this priority a round of deliveries may take long on a busy machine.
     """
     while True:
         now = time.monotonic()
@@ -74,9 +74,9 @@ def _beat(descriptor: int) -> None:
 
 
 def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
-    """Wait until the database can tell whether these are its keys. Raises `OtherKeys`.
+    """Wait for the database, and check that these are its keys. Raises `OtherKeys`.
 
-    The files may have been replaced since the service has started.
+    The files may have been replaced since the service started.
     """
     failures = FailureLog("database")
     while True:
@@ -89,7 +89,7 @@ def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
 
 
 def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, str], None] | None:
-    """Serve the metrics, and return the function that counts deliveries, if there is an address for them."""
+    """Serve the metrics if they have an address, and return the function that counts deliveries."""
     if config.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
         return None
     from auth.delivery.metrics_server import DeliveryMetrics

@@ -18,9 +18,9 @@ from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 
-# Seconds, longer than any sender takes.
+# Seconds. Longer than any sender takes.
 LEASE = 90
-# Seconds without a failure before a recovery is logged, so that a flapping target does not fill the log.
+# Seconds without a failure before we log a recovery, so that a flapping target does not fill the log.
 _SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()
@@ -69,7 +69,7 @@ class Attempts:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
         facts = {"message_id": row.id, "channel": row.channel, "kind": row.kind}
         if row.outcome is not None:
-            # The claim has found that the message is void, expired or too old.
+            # The claim found that the message is void, expired or too old.
             log.info("message_not_sent", **facts, outcome=row.outcome, reason=row.last_error)
             self.count(row.channel, row.outcome)
             return
@@ -121,7 +121,7 @@ class Attempts:
         self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)
 
     def _record(self, query: Callable[..., int], **parameters: Any) -> None:
-        """Run a statement, with retries: a message whose outcome is lost would be sent twice."""
+        """Run a statement, with retries: a message without a recorded outcome would be sent twice."""
         deadline = time.monotonic() + LEASE / 2
         while True:
             try:

@@ -1,7 +1,7 @@
 """Takes due messages from the outbox and sends each in its own thread.
 
-A message is claimed for a lease and sent outside any transaction. If the process dies, another one claims the
-message after the lease: nothing is lost, and at most the messages in flight are sent twice.
+A process claims a message with a lease and sends it outside any transaction. If it dies, another process
+claims the message after the lease: nothing is lost, and at most the messages in flight are sent twice.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from auth.delivery.senders.sender import EVENT_CHANNEL, Sender, one_line
 from sql import Database, queries
 from sql.notifications import Notifications
 
-# Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
+# Seconds. There is no notification when a deferred message becomes due, so we also poll the outbox.
 POLL_INTERVAL = 2.0
 _SHORT_INTERVAL = 0.2  # in the second after a message was written, within which it becomes due
 HOUSEKEEPING_INTERVAL = 3600
@@ -144,12 +144,12 @@ class Deliverer:
             try:
                 thread.start()
             except RuntimeError:
-                # The system is out of threads. The message is due again after its lease.
+                # The system has no more threads. The message is due again after its lease.
                 lane.threads.discard(thread)
                 raise
 
     def _claim(self, lane: _Lane) -> "queries.ClaimEvent | queries.ClaimMessage | None":
-        """Lease what is due: codes before notices, but a notice after nine codes in a row."""
+        """Lease due messages: codes before notices, but a notice after nine codes in a row."""
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
         if channel.name == EVENT_CHANNEL:

@@ -11,14 +11,14 @@ KEPT = 500
 
 
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
-    """Keep a message in place of its earlier attempts. Raises `psycopg2.Error`."""
+    """Keep a message instead of its earlier attempts. Raises `psycopg2.Error`."""
     content = {name: getattr(message, name) for name in ("subject", "text", "html", "link", "code")}
     sealed = sealer.seal_json(content, _bound_to(message.id))
     queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
 
 def keep_unsent(db: Database, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
-    """Keep, in place of a message that is not written, why it is not sent."""
+    """Keep the reason why a message is not sent, instead of the message."""
     content = {
         "channel": "email" if is_email(recipient) else "sms",
         "kind": "none",
@@ -36,7 +36,7 @@ def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list
         if content := _open(sealer, row):
             message = row._asdict() | content
             del message["sealed"], message["html"]
-            # One whose row of the outbox is gone has no recipient.
+            # A message without its row in the outbox has no recipient.
             if message["recipient"] and recipient in (None, message["recipient"]):
                 found.append(message)
     return found
@@ -56,5 +56,5 @@ def _open(sealer: Sealer, row: Any) -> dict[str, Any] | None:
 
 
 def _bound_to(id: str) -> str:
-    # Differs from the binding of secrets in the outbox, so that the two cannot be exchanged.
+    # Differs from the binding of secrets in the outbox, so that they cannot be exchanged.
     return f"dev inbox {id}"

@@ -48,7 +48,7 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     queries.expire_messages(db)
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
-    # What an interruption, and a change of the settings, has left.
+    # Finish what an interruption or a change of the settings has left.
     clean(db, [queries.end_users_of_disabled_providers, queries.end_access_of_documents])
     clean(db)
     with db.transaction() as tx:
@@ -57,9 +57,9 @@ def keep_house(db: Database, sealer: Sealer) -> None:
 
 
 def count(db: Database) -> None:
-    """Count what the console draws, in one process of all nodes at a time. Raises `psycopg2.Error`.
+    """Count for the console's charts, in one process of all nodes at a time. Raises `psycopg2.Error`.
 
-    Sign-ins do not count themselves, because all would wait for the row of the hour.
+    Sign-ins do not count themselves: all of them would wait for the row of the hour.
     """
     is_complete = False
     while not is_complete:
@@ -70,7 +70,7 @@ def count(db: Database) -> None:
 def log_entries(db: Database) -> None:
     """Write a line for each entry of the audit log, in one process of all nodes. Raises `psycopg2.Error`.
 
-    The transaction ends after the lines: a crash repeats those of a minute, and loses none.
+    The transaction ends after the lines are written: a crash repeats those of a minute, and loses none.
     """
     is_complete = False
     while not is_complete:

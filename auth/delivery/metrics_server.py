@@ -21,7 +21,7 @@ from sql import Database, queries
 
 PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
-_REMEMBERED = 5.0  # seconds, so that several Prometheus servers do not each count the outbox
+_REMEMBERED = 5.0  # seconds; several Prometheus servers do not each count the outbox
 _MOST_COUNTED = 10_000
 _CHANNELS = ("email", "sms", "webhook")
 _FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it has stopped
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         error = sys.exception()
-        if not isinstance(error, ConnectionError | TimeoutError):  # not for a client that disconnected
+        if not isinstance(error, ConnectionError | TimeoutError):  # ignore a client that disconnected
             log.error("metrics_failed", exc_info=error)
 
 

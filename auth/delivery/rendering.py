@@ -21,7 +21,7 @@ from auth.delivery.senders.sender import Message
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# The links of notices take the account back.
+# The links of notices let owners take back their account.
 _LINK_TYPES = dict.fromkeys(
     (
         "address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked",
@@ -32,7 +32,7 @@ _LINK_TYPES = dict.fromkeys(
     "undo",
 )  # fmt: skip
 
-# Our pages where the reader of a notice without an undo link can act.
+# Our pages for the reader of a notice without an undo link.
 _PAGES = {"signup_attempt": "sign-in"} | dict.fromkeys(_LINK_TYPES, "forgot-password")
 _CONSOLE_PAGES = {"webhook_disabled": "console/webhooks"}
 
@@ -58,7 +58,7 @@ _SAMPLE = {
 }
 
 
-# Variables that are shown otherwise than they are written.
+# Variables whose displayed form differs from the stored one.
 _SHOWN: dict[str, Callable[[Any], object]] = {
     "new_email": masking.masked_email,
     "new_phone": masking.masked_phone,
@@ -74,7 +74,7 @@ _SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
 def ends_earlier_on_pages(channel: str, kind: str) -> bool:
-    """Whether the code of a message ends earlier if our pages asked for it."""
+    """Whether the code of a message expires earlier if our pages requested it."""
     return channel == "email" and kind in _WITH_A_CODE
 
 
@@ -107,7 +107,7 @@ class Templates:
         }
         files = [FileSystemLoader(directory) for directory in (folder, TEMPLATES) if directory]
         loader = ChoiceLoader([DictLoader(self._strings), *files])
-        # Templates are trusted. Values from users are variables, escaped in HTML.
+        # Templates are trusted. Values from users are variables and escaped in HTML.
         self._environments = {
             suffix: ImmutableSandboxedEnvironment(loader=loader, autoescape=suffix == "html", **_OPTIONS)
             for suffix in ("txt", "html")
@@ -131,7 +131,7 @@ class Templates:
         context["page"] = self._pages.get(row.kind) if not link else None
         others = _others(row) if "others" in row.variables else []
         context["others"] = [self._context(other, language) for other in others]
-        # The built-in HTML would contradict the operator's own text.
+        # The built-in HTML would contradict the operator's text.
         own = self._settings.mail_templates and self._settings.mail_templates / language / row.kind
         is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
         has_html = row.channel == "email" and not is_text_only
@@ -167,7 +167,7 @@ class Templates:
     ) -> Message:
         """Return a message with a link and a code that do not work. Raises `CannotRender`.
 
-        As the API sends it, or `of_pages`, whose codes end earlier.
+        It is as the API sends it, or with `of_pages` as our pages do, with a code that expires earlier.
         """
         variables = _SAMPLE | {"locale": language}
         if of_pages and ends_earlier_on_pages(channel, kind) and kind in _WITH_A_LINK[channel]:
@@ -230,7 +230,7 @@ class Templates:
 
 
 def _others(row: Any) -> list[SimpleNamespace]:
-    """Return the further changes that a notice gathers, as rows of the outbox."""
+    """Return the further changes in a notice, as rows of the outbox."""
     known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
     return [
         SimpleNamespace(**known, expires_at=None, variables=other | {"requested_at": other.get("at")})

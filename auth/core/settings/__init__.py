@@ -39,7 +39,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings]
     # Lines about variables that are not settings.
     warnings: tuple[str, ...]
-    # The files of the keys that the environment does not set, by field.
+    # The files of keys that are not in the environment, by field.
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
@@ -53,8 +53,8 @@ class Settings:
     site_url: str = kinds.url(validators.public_url)
     site_login_url: str = kinds.url(validators.site_login_url)
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
-    # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
-    # used.
+    # All values are accepted. A value may end in @ and the time of its first use; otherwise the first value
+    # is used.
     secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.timed_secret, may_be_empty=False))
     service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)
@@ -121,7 +121,7 @@ class Settings:
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
-    # Twice `login`: each view of /sign-in takes a challenge for a passkey, which costs a row and no hash.
+    # Twice `login`: each view of /sign-in needs a challenge for a passkey, which costs a row and no hash.
     rate_limit_authorize: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     rate_limit_login_failures: RateLimitItem = kinds.rate_limit("10 per 15 minutes")
     rate_limit_account_failures: RateLimitItem = kinds.rate_limit("100 per day")
@@ -188,12 +188,12 @@ class Settings:
 
     @functools.cached_property
     def is_local(self) -> bool:
-        """Whether `base_url` is this machine, so that messages may be printed."""
+        """Whether `base_url` is this machine. Messages may then be printed."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     @functools.cached_property
     def message_totals(self) -> dict[str, RateLimitItem]:
-        """The limits of what is sent in total, by the names of their counts."""
+        """The limits of all messages together, by the names of their counts."""
         totals = {"mail": self.rate_limit_mail_total, "sms": self.rate_limit_sms_total}
         return totals | {"notices_sms": self.rate_limit_notices_sms_total}
 
@@ -210,7 +210,7 @@ class Settings:
 
     @functools.cached_property
     def own_pages(self) -> list[str]:
-        """The URLs of our pages that a sign-in may lead to."""
+        """The URLs of our pages to which a sign-in may return."""
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
 
     @functools.cached_property
@@ -252,7 +252,7 @@ class Settings:
 
     @property
     def open_connections(self) -> list[str]:
-        """A line for each connection to another machine that is open to the network between."""
+        """A line for each unencrypted or unverified connection to another machine."""
         databases = {name_of(field): getattr(self, field) for field in ("database_url", "database_owner_url")}
         return [*encryption.notices(databases, self.smtp_url)]
 
@@ -263,7 +263,7 @@ class Settings:
 
 
 class SettingsError(Exception):
-    """One line for each invalid variable: what is wrong with it, unless that is plain, and what mends it."""
+    """One line for each invalid variable: the problem, unless it is obvious, and the remedy."""
 
 
 def name_of(field: str) -> str:

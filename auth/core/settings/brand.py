@@ -10,7 +10,7 @@ from auth.core.settings.values import urls
 from auth.core.settings.values.validators import matching
 
 DEFAULT_COLOR = "#2f5bd7"
-# The luminance with the same contrast to black and to white, 4.58:1. A gamma of 2.2 in place of sRGB's curve
+# The luminance with the same contrast to black and to white, 4.58:1. A gamma of 2.2 instead of sRGB's curve
 # leaves 4.52:1.
 _MIDDLE = 0.179
 LOGO_TYPES = {
@@ -21,7 +21,7 @@ LOGO_TYPES = {
     ".webp": "image/webp",
 }
 _LARGEST_LOGO = 256 * 1024
-# The Content-Security-Policy has the host, and the headers of emails have the name.
+# The host is used in the Content-Security-Policy, the name in the headers of emails.
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
 _LINE = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
@@ -68,7 +68,7 @@ def read_logo(setting: str, logo: str) -> bytes | None:
 
 @functools.cache
 def logo_file(setting: str, logo: str) -> bytes | None:
-    """Return the logo's file as first read, so that workers can serve and start without it."""
+    """Return the cached file of the logo, so that workers can start and serve without the file."""
     try:
         return read_logo(setting, logo)
     except ValueError as error:

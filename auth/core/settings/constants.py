@@ -1,4 +1,4 @@
-"""The settings and numbers that SQL statements use, under the names that the statements declare."""
+"""The settings and numbers that SQL statements use, by the names of their parameters."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def failures_of(kind: str) -> list[int]:
 
 
 PROMISED = {
-    # Those of a network and of all, and those of a network for a code as long as it lives.
+    # Per network and in total, and per network for one code during its lifetime.
     "code_failures": [*failures_of("code"), promises.TRIES, promises.MAIL_CODE_LIFETIME],
     "give_up": promises.GIVE_UP,
     "challenge_tries": promises.TRIES,
@@ -39,7 +39,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "rotation": config.refresh_token_rotation,
         "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
         "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
-        # How many wrong passwords in how many seconds: of a network, and of all that are not known together.
+        # The number of wrong passwords and the seconds: per network, and of all unknown networks together.
         "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
         if config.rate_limits_enabled
         else None,

@@ -1,4 +1,4 @@
-"""The secrets that are read from files of the state directory because no setting has them."""
+"""Secrets in files of the state directory, for those that no setting contains."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,14 +9,15 @@ from auth.core.settings import state
 from auth.core.settings.values import validators
 from auth.core.tokens import signing_keys
 
-# The service ignores their absence until it knows the database; so does a command that needs none.
+# The service ignores missing files until it knows the database. Commands that need no secrets ignore them
+# too.
 Missing = Literal["refuse", "ignore"]
 _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
 
 def add(values: dict[str, Any], missing: Missing) -> list[str]:
-    """Set the secrets that the environment does not, and return what is wrong with their files."""
+    """Set the secrets that are not in the environment, and return the problems of their files."""
     directory: Path = values["state_dir"]
     needed = [name for name in ("secret_key", "service_role_key") if not values[name]]
     if not values["jwt_keys"] and not values["jwt_secret"]:
@@ -50,7 +51,7 @@ def make(files: Mapping[str, Path]) -> None:
 
 
 def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return the secrets by field, and what is wrong with their files."""
+    """Return the secrets by field, and the problems of their files."""
     found: dict[str, Any] = {}
     problems = []
     for name, path in files.items():
@@ -82,7 +83,7 @@ def is_jwk_set(value: str) -> bool:
 
 
 def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
-    """Raise `ValueError` if the text of a field's file cannot be used, or others have access to the file."""
+    """Raise `ValueError` if the text of a field's file is unusable, or other users have access to the file."""
     check_of(name, must_sign=must_sign)(text)
     is_secret = name != "jwt_keys" or signing_keys.has_secrets(text)
     if is_secret and (problem := exposure(path)):

@@ -3,12 +3,15 @@
 import struct
 from pathlib import Path
 
-# Start-of-frame markers of JPEG: others among them define tables (ITU T.81, table B.1).
+# Start-of-frame markers of JPEG. The missing ones in this range define tables (ITU T.81, table B.1).
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
 def is_wide(logo: str) -> bool:
-    """Whether a logo is wider than twice its height, so that it has the name in it. If unknown, it is."""
+    """Whether a logo is wider than twice its height, and so contains the name.
+
+    True if the size is unknown.
+    """
     try:
         width, height = _size(Path(logo).read_bytes())
     except (OSError, struct.error, ValueError, IndexError):

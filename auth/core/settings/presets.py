@@ -1,4 +1,7 @@
-"""The differences between providers, as data. Paths lead through a provider's JSON: `data.0.email`."""
+"""The differences between providers, as data.
+
+A path such as `data.0.email` selects from a provider's JSON.
+"""
 
 from dataclasses import dataclass
 
@@ -18,7 +21,7 @@ class Preset:
     email: str = "email"
     email_verified: str = "email_verified"  # empty if the provider does not report it
     email_valid: str = ""  # must be true too: Kakao's is not once another account has the email
-    verified_as: object = True  # the value that says yes, beside the string "true"
+    verified_as: object = True  # the value that means yes, besides the string "true"
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -170,7 +173,7 @@ PRESETS = {
         authorize_url="https://api.notion.com/v1/oauth/authorize?owner=user",
         token_url="https://api.notion.com/v1/oauth/token",
         userinfo_url="https://api.notion.com/v1/users/me",
-        scopes="",  # its console has them
+        scopes="",  # they are set in its console
         subject="bot.owner.user.id",
         email="bot.owner.user.person.email",
         email_verified="",

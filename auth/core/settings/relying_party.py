@@ -1,4 +1,4 @@
-"""The relying party of WebAuthn: its id is a domain, and its origins are those of the pages that use it."""
+"""The relying party of WebAuthn: its id, a domain, and the origins of the pages that use it."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from auth.core.settings.values.validators import matching, one_origin
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
-# An Android application is named by the hash of its signing key.
+# An Android application's origin contains the hash of its signing key.
 _ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
 
 

@@ -1,4 +1,4 @@
-"""What a service leaves in its state directory for commands: its settings, and why its last start failed."""
+"""The record of a service in its state directory, for commands: its settings, and why its last start failed."""
 
 import dataclasses
 import fcntl
@@ -39,11 +39,11 @@ _locked: list[BinaryIO] = []
 
 
 class OtherUserError(Exception):
-    """The service runs as another user, whose files must not decide what this command does."""
+    """The service runs as another user, whose files this command must not trust."""
 
 
 def announce(settings: Settings) -> None:
-    """Record the settings of the service that runs now, unless the state directory cannot be written."""
+    """Record the settings of the running service, unless the state directory is read-only."""
     known = {"pid": os.getpid(), "dotenv": str(Path(".env").resolve())}
     record = {"settings": _chosen(settings)} | known
     path = settings.state_dir / _RECORD
@@ -57,7 +57,7 @@ def announce(settings: Settings) -> None:
 
 
 def keep_error(state_dir: Path, text: str) -> None:
-    """Keep why a start failed, unless that is why nothing can be written."""
+    """Record why a start failed, if the state directory can be written."""
     with suppress(OSError):
         files.write(state_dir / _ERROR, text)
 
@@ -106,7 +106,7 @@ def given(state_dir: Path) -> dict[str, str]:
 
 
 def difference(settings: Settings) -> str | None:
-    """Return why a command would act with other settings than the running service, and what mends it."""
+    """Return how the settings of a command differ from the running service's, and the remedy."""
     record = _record(settings.state_dir)
     if record is None:
         return None
@@ -129,7 +129,7 @@ def _pasted(name: str, shown: str) -> str:
 
 
 def _plain() -> set[str]:
-    """Return the names of the settings whose values are shown as they are written."""
+    """Return the names of the settings whose values contain no secret."""
     fields = (field for field in dataclasses.fields(Settings) if field.metadata)
     return {name_of(field.name) for field in fields if "shows" not in field.metadata}
 
@@ -144,7 +144,7 @@ def _record(state_dir: Path) -> Mapping[str, Any] | None:
     """Return the record of the running service, if there is one. Raises `OtherUserError`."""
     with suppress(OSError, ValueError), _opened(state_dir / _RECORD) as file:
         try:
-            # Shared, because commands that run at the same time must not take each other for the service.
+            # A shared lock: concurrent commands must not mistake each other for the service.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             if _is_own(file):
@@ -158,7 +158,7 @@ def _record(state_dir: Path) -> Mapping[str, Any] | None:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file, but no link and no pipe that another user may have put there. Raises `OSError`."""
+    """Open a regular file, not a link or pipe that another user may have put there. Raises `OSError`."""
     flags = os.O_NOFOLLOW | os.O_NONBLOCK
     return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
 

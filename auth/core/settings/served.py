@@ -1,6 +1,6 @@
-"""What the workers inherit from the gunicorn master, settings, inbox key, application; what it tells them.
+"""What the workers inherit from the gunicorn master: the settings, the inbox key and the application.
 
-A worker that is replaced gets the keys that its siblings have, whatever the files contain by then.
+A replaced worker gets the same keys as its siblings, even if the files have changed since.
 """
 
 import mmap
@@ -8,7 +8,7 @@ from typing import Any
 
 from auth.core.settings import Settings
 
-# None in other processes, which load their own.
+# None in other processes, which load their own settings.
 current: Settings | None = None
 # The Flask application of these settings, with the keys of the start or the last reload.
 application: Any = None

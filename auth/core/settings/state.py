@@ -29,12 +29,12 @@ _REMEDIES = {
 
 
 def directory_of(environment: Mapping[str, str | None]) -> Path:
-    """Return the state directory, even if other settings are not valid."""
+    """Return the state directory, even if other settings are invalid."""
     return Path(environment.get("AUTH_STATE_DIR") or "var").resolve()
 
 
 def make_directory(directory: Path) -> None:
-    # Postgres cannot run as root, so another account must pass through root's directory, without listing it.
+    # Postgres cannot run as root, so its account must be able to enter root's directory, but not list it.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     directory.mkdir(mode=mode, parents=True, exist_ok=True)
     directory.chmod(mode)
@@ -49,7 +49,7 @@ def lock(directory: Path, *, shared: bool = False) -> int:
 
     Python opens files close-on-exec, so other programs do not inherit the lock.
     """
-    # Root must not empty what another user has linked to.
+    # Root must not truncate the target of another user's link.
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -63,12 +63,12 @@ def lock(directory: Path, *, shared: bool = False) -> int:
 
 
 def _holder(descriptor: int) -> str:
-    """Return the process that locked last, unless it has ended, and others still share the lock."""
+    """Return the process that locked last, unless it has ended while others share the lock."""
     try:
         pid = int(os.pread(descriptor, 20, 0))
         os.kill(pid, 0)
     except PermissionError:
-        pass  # of another user
+        pass  # it belongs to another user
     except (ValueError, ProcessLookupError):
         return ""
     return f", process {pid}"
@@ -89,13 +89,13 @@ def keep_wanted_workers(number: int) -> None:
 
 
 def wanted_workers() -> int | None:
-    """Return that number; `latchkey deliver` has no workers."""
+    """Return that number. `latchkey deliver` has no workers."""
     path = Path(os.environ[METRICS_DIRECTORY]) / _WANTED_WORKERS
     return int(path.read_text()) if path.exists() else None
 
 
 def discard_gauges(slot: int) -> None:
-    """Remove the gauges of a process that has ended, such as the length of its queue; its totals stay."""
+    """Remove the gauges of an ended process, such as the length of its queue. Its totals stay."""
     if directory := os.environ.get(METRICS_DIRECTORY):
         for path in Path(directory).glob(f"gauge_live*_{slot}.db"):
             path.unlink(missing_ok=True)
@@ -159,10 +159,10 @@ def is_embedded(directory: Path, database_url: str) -> bool:
 
 
 def postgres_url(socket_dir: Path) -> str:
-    """Return the URL for the superuser, who needs no password: only our account may enter the directory."""
+    """Return the URL for the superuser. It needs no password: only our account may enter the directory."""
     return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"
 
 
 def of_requests(postgres_url: str) -> str:
-    """Return the URL of an embedded Postgres for the role that serves requests, which owns nothing."""
+    """Return the URL of an embedded Postgres for the role of requests, which owns nothing."""
     return postgres_url.replace("//postgres@", "//latchkey@", 1)

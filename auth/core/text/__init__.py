@@ -1,1 +1,1 @@
-"""What people read: catalogues in five languages, and the names, addresses and times in them."""
+"""Texts for people: catalogues in five languages, and the names, addresses and times in them."""

@@ -1,6 +1,6 @@
 """The texts in every language: `pages/`, `messages/`, and `console/`, which is in English only.
 
-A catalogue has the strings of a language by their names, such as `sign_in.heading`. Each is a Jinja template.
+A catalogue maps names such as `sign_in.heading` to the strings of a language. Each is a Jinja template.
 """
 
 import functools
@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined, Template, select_autoescape
 Catalogue = Mapping[str, str]
 DEFAULT = "en"
 DIRECTORY = Path(__file__).parent
-# Text for people is escaped; that of the console's labels is, where a page shows it.
+# Texts for people are escaped here, the console's labels only where a page shows them.
 _environments = {
     "pages": Environment(autoescape=True, undefined=StrictUndefined),
     "messages": Environment(autoescape=True, undefined=StrictUndefined),
@@ -29,7 +29,7 @@ def built_in(subject: str) -> dict[str, Catalogue]:
 
 
 def with_own(folder: Path) -> dict[str, Catalogue]:
-    """Return the catalogues of messages, changed and extended by those of a folder. Raises `ValueError`."""
+    """Return the catalogues of messages, changed and extended with those of a folder. Raises `ValueError`."""
     catalogues = dict(built_in("messages"))
     names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")):
@@ -37,7 +37,7 @@ def with_own(folder: Path) -> dict[str, Catalogue]:
         if unknown := own.keys() - names:
             raise ValueError(f"{path.name}: there is no string {min(unknown)}")
         catalogues[path.stem] = {**catalogues.get(path.stem, {}), **own}
-        # Only our own texts say `undo`.
+        # Only our own texts use `undo`.
         needed = {name for name in names if not name.endswith(".undo")}
         if missing := needed - catalogues[path.stem].keys():
             raise ValueError(f"{path.name}: the string {min(missing)} is missing")
@@ -47,7 +47,7 @@ def with_own(folder: Path) -> dict[str, Catalogue]:
 @functools.cache
 def string(subject: str, language: str, name: str) -> Template:
     """Return a string of a built-in catalogue. Raises `KeyError`."""
-    # Compiled when it is first shown: all 1,500 texts of the pages would take a second of each start.
+    # Compile a text at its first use: all 1,500 texts of the pages would add a second to each start.
     return _environments[subject].from_string(built_in(subject)[language][name])
 
 
@@ -68,7 +68,7 @@ def _read(path: Path) -> Catalogue:
 def _strings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield the strings of a table by name.
 
-    A table of tables shares its strings with them, and is not part of their names:
+    A table of tables shares its strings with them, and its name is not part of theirs:
     `[email.undoable.passkey_added]` holds those of `email.passkey_added`.
     """
     inner = {name: value for name, value in table.items() if isinstance(value, dict)}

@@ -7,7 +7,7 @@ from typing import Any
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.core.text.moments import until
 
-# The members of details whose values have labels, and the tables with the labels.
+# The members of `details` whose values have labels, and the tables of these labels.
 _VALUES = {
     "because": "because",
     "by": "origins",
@@ -18,7 +18,7 @@ _VALUES = {
     "reason": "disabled",
     "scope": "scopes",
 }
-# In place of the names of members.
+# Used instead of the names of members.
 _TITLES = {"by": "created", "is_sent": "sent", "of": "limit"}
 _INITIALS = re.compile(r"\b(?:id|ip|url)\b")
 
@@ -46,7 +46,7 @@ def spaced(name: str) -> str:
 
 
 def values_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return the details of an act or a refusal, as people read them."""
+    """Return the details of an act or a refusal, for people."""
     return {name: _value(name, value) for name, value in details.items()}
 
 
@@ -64,7 +64,7 @@ def _title(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return text from users, in quotes unless it is one word, so that it cannot pass for part of the
+    """Return text from users, in quotes unless it is one word, so that it cannot look like a part of the
     sentence: `Laptop, by the service role key`."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     if re.fullmatch(r"[\w@.+:/-]+", printable):
@@ -85,6 +85,6 @@ def _value(name: str, value: Any) -> str:
 
 
 def _removed(item: str) -> str:
-    """Return what an undone change had added: `phone +4917012345`, `authenticator app`."""
+    """Return the addition that was undone: `phone +4917012345`, `authenticator app`."""
     kind, _, name = item.partition(" ")
     return label("factors", kind) + (f" {quoted(name)}" if name else "")

@@ -1,4 +1,4 @@
-"""The language of a reader, and times as it writes them."""
+"""The language of a reader, and the formats of times in it."""
 
 import re
 from collections.abc import Collection
@@ -10,11 +10,11 @@ from babel.dates import format_date, format_timedelta, get_datetime_format
 from auth.core.text.catalogues import DEFAULT, built_in, string
 
 _LONGEST_HEADER = 500
-# RFC 9110, section 12.5.4. Locales have an underscore too, and no quality: the highest.
+# RFC 9110, section 12.5.4. Locales may also contain an underscore. Without a quality, it is the highest.
 _LANGUAGE_RANGE = re.compile(
     r"\s*([a-zA-Z]{2,3})(?:[-_][\w-]*)?\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?"
 )
-# Between a number and a Chinese character, where our texts have a space and those of Babel none.
+# Between a number and a Chinese character, our texts have a space, but Babel's do not.
 _CHINESE_GAP = re.compile(r"(?<=\d)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=\d)")
 # A space between two Chinese characters or signs, also around the tags of a value.
 _CHINESE = "[\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"
@@ -32,7 +32,7 @@ def choose(supported: Collection[str], locale: object, accept_language: object) 
 
 
 def spaced(text: str, language: str) -> str:
-    """Return a text, or sentences that a space joins, without the spaces that Chinese does not have.
+    """Remove the spaces that Chinese does not use, from a text or from sentences joined by a space.
 
     Texts have a space around values, which a Chinese name or sentence does not need: `登录飞书`.
     """
@@ -64,5 +64,5 @@ def duration(lifetime: timedelta, language: str) -> str:
 def _locale(language: str) -> Locale:
     try:
         return Locale.parse(language, sep="-")
-    except (ValueError, UnknownLocaleError):  # an operator's own language
+    except (ValueError, UnknownLocaleError):  # a language that the operator has added
         return Locale(DEFAULT)

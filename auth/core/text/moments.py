@@ -1,4 +1,4 @@
-"""Times that were stored, as people read them."""
+"""Stored times, formatted for people."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ def ago(timestamp: str, language: str) -> Markup:
 
 
 def lasted(timestamp: str, language: str) -> Markup:
-    """Return for how long something has lasted that began at a time, such as `3 minutes`."""
+    """Return the duration since a time, such as `3 minutes`."""
     minutes = int((datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds() // 60)
     if minutes < 1:
         return _words(language, "wait.now", 1)
@@ -32,7 +32,7 @@ def lasted(timestamp: str, language: str) -> Markup:
 
 
 def wait(seconds: int, language: str) -> Markup:
-    """Return how long to wait, such as `2 hours`; never shorter than it takes."""
+    """Return how long to wait, such as `2 hours`, rounded up."""
     minutes = math.ceil(seconds / 60)
     hours = math.ceil(minutes / 60)
     name, number = ("minutes", minutes) if minutes < 60 else ("hours", hours)
@@ -52,7 +52,7 @@ def until(timestamp: str) -> str:
     return string("console", DEFAULT, f"details.{name}").render(at=clock(timestamp))
 
 
-# A list of the console has fifty of them: without the cache they take a third of its time.
+# A list of the console shows fifty of them. Without the cache, they take a third of its time.
 @functools.lru_cache(maxsize=1024)
 def _words(language: str, name: str, number: int) -> Markup:
     return Markup(string("pages", language, name).render(n=number))  # noqa: S704 (escaped)

@@ -1,4 +1,4 @@
-"""Names from users, providers and URLs, safe for texts, where none may look like a link."""
+"""Names from users, providers and URLs, made safe for texts: none may look like a link."""
 
 import re
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
     "linkedin": "LinkedIn",
     "workos": "WorkOS",
 }
-# Of the providers of customers.
+# The prefix of customers' providers.
 PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
 _LONGEST_NAME = 80
-# The members of metadata that have the name of a user.
+# The members of metadata that contain the name of a user.
 MEMBERS = ("name", "full_name", "given_name", "family_name")
 
 
@@ -52,7 +52,7 @@ def person(name: object) -> str | None:
 
 
 def in_one_line(name: str) -> str:
-    """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
+    """Return the name of an application, which a stranger may have chosen, in one line of 80 characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 

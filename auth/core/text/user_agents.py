@@ -1,10 +1,10 @@
-"""What a User-Agent header says, without its words: anyone can write it."""
+"""Reads User-Agent headers without quoting them: anyone can send any text."""
 
 import re
 
 from auth.core.text.catalogues import string
 
-# The first match counts, because browsers also name their ancestors.
+# The first match counts, because browsers also include the names of their ancestors.
 _BROWSERS = (
     ("Edge", r"Edg(e|A|iOS)?/"),
     ("Opera", r"OPR/|Opera"),
@@ -31,7 +31,7 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
 
 
 def device(user_agent: object, language: str = "en") -> str | None:
-    """Return `Firefox on Linux`, or as much of it as a User-Agent header says."""
+    """Return `Firefox on Linux`, or the known part of it."""
     browser, system = browser_and_system(user_agent)
     if browser and system:
         phrase = string("messages", language, "email.common.browser")

@@ -2,8 +2,8 @@
 
 The statement that serves a request checks expiry and session (SQL function `caller_state`).
 
-Tokens of a session that lacks a second step are for this service only. They have an audience and a secret key
-of their own: an application that verifies the signature or the audience refuses them.
+Tokens of a session that lacks a second step are for this service only. They have their own audience and
+secret key, so an application that verifies the signature or the audience refuses them.
 """
 
 import functools
@@ -22,7 +22,7 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
-_TYPES = (TYPE, "at+jwt")  # that of 0.2.0
+_TYPES = (TYPE, "at+jwt")  # the type of 0.2.0
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 # Claims of the token and its sign-in, not of the user.
 _NOT_OF_USERS = {
@@ -42,7 +42,7 @@ _NOT_OF_USERS = {
     ),
 }
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
-LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
+LACKS_STEP = "aal0"  # their level, also used by `lacks_level` in SQL
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
 _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
@@ -55,7 +55,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Caller:
-    """The user, session and level of a verified access token, or of a browser that is signed in on our pages.
+    """The user, session and level of a verified access token, or of a browser with a session on our pages.
 
     `expires_at` is in Unix seconds, and None for a browser. `aal` is `aal0` for a token of the audience
     `second_step`.
@@ -121,17 +121,17 @@ class AccessTokens:
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self._all_keys}
-            # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
+            # Without this cache, GET /user takes 50 % longer. Exceptions are not cached.
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
         self._signing_key = signing_key(self._all_keys)
 
     @property
     def keys(self) -> Sequence[Key]:
-        """Those of the JWK Set, and the shared secret."""
+        """The keys of the JWK Set, and the shared secret."""
         return self._all_keys
 
     def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a token's claims. `issued_at` is in Unix seconds; `own` are those about the sign-in."""
+        """Return a token's claims. `issued_at` is in Unix seconds; `own` are the claims about the sign-in."""
         added = evaluate(self._added, user, own) if self._added else {}
         if added is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
@@ -184,16 +184,16 @@ class AccessTokens:
         return claims
 
     def claims_now(self, token: str, user_object: str) -> dict[str, Any]:
-        """Return the claims that a token would have now. Raises `InvalidAccessToken`."""
+        """Return the claims with the current values. Raises `InvalidAccessToken`."""
         claims = self.claims(token)
-        # A hook, which may have changed any of them, is not asked.
+        # Does not call the token hook, which may have changed any of them.
         if self._is_hooked:
             return claims
         own = {name: claims[name] for name in _NOT_OF_USERS & claims.keys()}
         return self.compose(json.loads(user_object), claims["iat"], own)
 
     def _key(self, header: Mapping[str, Any]) -> tuple[Key, str]:
-        """Return a key and the only audience that it signs for. Raises `InvalidAccessToken`."""
+        """Return a key and its only audience. Raises `InvalidAccessToken`."""
         kid = header.get("kid")
         if header.get("typ") not in _TYPES:
             raise InvalidAccessToken("not an access token")

@@ -1,6 +1,6 @@
-"""API keys: `lk_`, the id in 32 hex digits, 27 random characters (160 bits), and 6 that check the rest.
+"""API keys: `lk_`, the id in 32 hex digits, 27 random characters (160 bits), and a checksum of 6 characters.
 
-All of it are letters and digits, so that scanners for leaked secrets find it. The database stores a MAC.
+They consist of letters and digits, so that scanners for leaked secrets find them. The database stores a MAC.
 """
 
 import hmac
@@ -22,7 +22,7 @@ class InvalidApiKey(Exception):
 
 
 def new_key() -> tuple[str, str]:
-    """Return an id and its key."""
+    """Return a new id and its key."""
     id = uuid.uuid4()
     body = f"lk_{id.hex}{''.join(secrets.choice(_ALPHABET) for _ in range(27))}"
     return str(id), body + _checksum(body)
@@ -45,7 +45,7 @@ def _checksum(body: str) -> str:
 
 
 class ApiKeys:
-    """Computes the MACs, each behind the id of the key, derived from `AUTH_SECRET_KEY`, that made it."""
+    """Computes the MACs. Each follows the id of its key, which is derived from `AUTH_SECRET_KEY`."""
 
     purpose = "API key"
 
@@ -57,9 +57,9 @@ class ApiKeys:
         self._keys = derived_keys.derive(secret_keys, self.purpose)
 
     def made(self, mac: bytes) -> bool:
-        """Whether a stored form was made with one of the keys."""
+        """Whether one of the keys made a stored form."""
         return any(mac.startswith(derived_keys.key_id(each)) for each in self._keys)
 
     def macs(self, key: str) -> list[bytes]:
-        """Return the possible stored forms of a key. The first one is to be stored."""
+        """Return the possible stored forms of a key, first the one to store."""
         return [derived_keys.key_id(each) + hmac.digest(each, key.encode(), "sha256") for each in self._keys]

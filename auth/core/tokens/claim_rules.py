@@ -1,6 +1,6 @@
-"""Claims that settings add to tokens, each by a path to what is known of the user.
+"""Claims that settings add to tokens. The value of each is a path into the data of the user.
 
-Users write `user_metadata` themselves: no path leads there, but for the name and picture of an ID token.
+Users write `user_metadata` themselves, so no path may use it, except for the name and picture of an ID token.
 """
 
 import json
@@ -36,7 +36,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What the setting of a kind of token may name. `written_by_users` may come from `user_metadata`."""
+    """The claims and paths allowed for a kind of token. `written_by_users` may come from `user_metadata`."""
 
     reserved: frozenset[str]
     has_session: bool
@@ -45,7 +45,7 @@ class Rules:
 
 OF_ACCESS_TOKENS = Rules(frozenset(_OF_STANDARDS | _OF_PERSONS | _OURS), has_session=True)
 OF_ID_TOKENS = Rules(
-    # Those that scopes give, under the names of userinfo too.
+    # The claims of scopes, also with the names of userinfo.
     frozenset(_OF_STANDARDS | _OURS | {"phone_verified", "groups", "roles", "updated_at"}),
     has_session=False,
     written_by_users=("name", "picture"),
@@ -53,11 +53,11 @@ OF_ID_TOKENS = Rules(
 
 
 def read(text: str, rules: Rules) -> Paths:
-    """Return the paths of a setting, by their claims. Raises `ValueError` with all that is wrong."""
+    """Return the paths of a setting by their claims. Raises `ValueError` with all problems."""
     if not text.strip():
         return {}
     try:
-        # Objects as tuples of pairs, which keep a name that comes twice.
+        # Read objects as tuples of pairs, which keep repeated names.
         pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError):
         pairs = None
@@ -102,7 +102,7 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
 
 
 def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the claims that have a value, or None if they are larger than `MAX_BYTES` together."""
+    """Return the claims that have a value, or None if together they exceed `MAX_BYTES`."""
     if not paths:
         return {}
     known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}

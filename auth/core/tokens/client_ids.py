@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 HOST = r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?"
-# Without port, user, query, fragment and escapes, which parsers read differently.
+# Port, user, query, fragment and escapes are not allowed: parsers read them differently.
 _URL = re.compile(rf"https://({HOST})(/[A-Za-z0-9._~!$&'()*+,;=:@/-]+)")
 
 
@@ -17,7 +17,8 @@ def is_url(client_id: str) -> bool:
 def row_id(client_id: str) -> str:
     """Return the id of a client's row. Raises `ValueError`.
 
-    That of a URL is made from it, and names no client by itself: what depends on the URL would not see it.
+    The id of a URL is derived from it, and is no client id itself: code that depends on the URL would miss
+    it.
     """
     if is_url(client_id):
         return str(uuid.uuid5(uuid.NAMESPACE_URL, client_id))
@@ -28,7 +29,7 @@ def row_id(client_id: str) -> str:
 
 
 def known(client_id: str, hosts: Collection[str]) -> str | None:
-    """Return `row_id`, or None for what is no client's id, and for URLs at other hosts; `*` is any host."""
+    """Return `row_id`, or None for an invalid id or a URL at another host; `*` is any host."""
     if is_url(client_id) and host_of(client_id) not in hosts and not ("*" in hosts and host_of(client_id)):
         return None
     with suppress(ValueError):
@@ -37,7 +38,7 @@ def known(client_id: str, hosts: Collection[str]) -> str | None:
 
 
 def host_of(url: str) -> str | None:
-    """Return the host of a URL that may be a client's, or None for others."""
+    """Return the host of a possible client URL, or None for other texts."""
     parts = _URL.fullmatch(url)
     if not parts or {segment.partition(";")[0] for segment in parts[2].split("/")} & {".", ".."}:
         return None

@@ -1,8 +1,8 @@
 """Tokens of OAuth clients: access tokens (RFC 9068), ID tokens (OpenID Connect Core, section 2) and logout
 tokens (OpenID Connect Back-Channel Logout 1.0).
 
-An access token names its client, so it is refused wherever a session's is expected. The
-statement that serves it checks expiry, session and grant.
+An access token contains its client, so it is refused where a session's token is expected. The statement that
+serves a request checks expiry, session and grant.
 """
 
 import functools
@@ -111,7 +111,7 @@ class ClientTokens:
     def verify(self, token: str) -> ClientCaller:
         """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
         caller, key = self._verified(token)
-        # It may have been removed since.
+        # The key may have been removed since.
         if self._key(key.kid).public_jwk != key.public_jwk:
             raise InvalidAccessToken("of another key")
         return caller
@@ -158,5 +158,5 @@ class ClientTokens:
 
 
 def sid_of(session_id: str) -> str:
-    """Return the claim `sid` of a client's session, which does not tell the session's id."""
+    """Return the claim `sid` of a client's session. It does not reveal the session's id."""
     return hashlib.sha256(f"sid {session_id}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Keys, derived from `AUTH_SECRET_KEY` for each purpose (HKDF, RFC 5869), and sealing with them."""
+"""Derives keys from `AUTH_SECRET_KEY` for each purpose (HKDF, RFC 5869), and seals with them."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-# The purpose of the derived keys whose ids sealed rows begin with.
+# The purpose of the derived keys whose ids begin sealed rows.
 SEALING = "outbox"
 # The purpose of the keys of access tokens whose session lacks a second step.
 SECOND_STEP = "second step"
@@ -50,14 +50,14 @@ def split_time(secret_key: str) -> tuple[str, float]:
 
 
 def in_use(times: Sequence[float]) -> int:
-    """Return the position of the key to use now: the latest whose time has come, else the earliest."""
+    """Return the position of the key to use now: the latest active one, else the earliest."""
     now = time.time()
     come = [moment for moment in times if moment <= now]
     return times.index(max(come) if come else min(times))
 
 
 def next_change(secret_keys: Sequence[str]) -> float:
-    """Return when another key will be used, or infinity."""
+    """Return the time of the next change of keys, or infinity."""
     now = time.time()
     return min((moment for _, moment in map(split_time, secret_keys) if moment > now), default=math.inf)
 
@@ -80,7 +80,10 @@ def key_id(key: bytes) -> bytes:
 
 
 class Sealer:
-    """Encrypts columns with AES-256-GCM. The row's id is associated data, so ciphertexts cannot be moved."""
+    """Encrypts columns with AES-256-GCM.
+
+    The row's id is associated data, so a ciphertext works in its row only.
+    """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self.use(keys)

@@ -1,4 +1,4 @@
-"""The compact form of signed tokens (RFC 7515), of sessions and of OAuth clients."""
+"""The compact form of signed tokens of sessions and OAuth clients (RFC 7515)."""
 
 import json
 import re
@@ -9,17 +9,17 @@ import jwt
 
 from auth.core.tokens.signing_keys import Key
 
-# RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
+# RFC 7515, section 7.1. PyJWT also accepts "=", which would allow several spellings of a token.
 FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
-# The statements that serve a token check its times, by the database's clock.
+# The statements that serve a token check its times with the database's clock.
 _OPTIONS: Any = {"require": ["exp", "iat", "iss", "aud", "sub"], "verify_exp": False, "verify_iat": False}
 
 
 class InvalidAccessToken(Exception):
-    """This service has not issued the token."""
+    """This service did not issue the token."""
 
 
 def sign(claims: Mapping[str, Any], key: Key, type: str) -> str:
@@ -32,7 +32,7 @@ def verify(
 ) -> dict[str, Any]:
     """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`.
 
-    `find` returns the key for a header, and the audience that it signs for, if only one.
+    `find` returns the key for a header, and its audience if it has only one.
     """
     if not FORM.fullmatch(token):
         raise InvalidAccessToken("not a JWT")

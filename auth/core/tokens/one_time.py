@@ -10,12 +10,12 @@ from auth.core.tokens import derived_keys
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
-# Consonants, which form no words.
+# Consonants do not form words.
 USER_CODE_LETTERS, USER_CODE_LENGTH = "BCDFGHJKLMNPQRSTVWXZ", 8
 _RECOVERY_CODE = re.compile("[0-9a-hjkmnp-tv-z]{10}|[0-9a-hjkmnp-tv-z]{16}")
 
-# The purposes of links and codes that each `type` of a verification accepts. What follows depends on the
-# purpose. `recovery` accepts no magic link: the new password after it would end no keys and grants.
+# The purposes of links and codes that each `type` of a verification accepts. The result depends on the
+# purpose. `recovery` does not accept a magic link: a new password after it would not end keys and grants.
 PURPOSES = {
     "signup": ["signup"],
     "invite": ["invite"],
@@ -35,7 +35,7 @@ def new_token() -> str:
 
 
 def code_of(token: str) -> str:
-    # The page of a link shows the code of its message. What is stored of the link does not tell it.
+    # The page of a link shows the code of its message. The stored form of the link does not reveal it.
     return f"{int.from_bytes(hashlib.sha256(f'code {token}'.encode()).digest()) % 1_000_000:06}"
 
 
@@ -65,21 +65,21 @@ class Codes:
 
 
 class SignUpSalts(Codes):
-    """The same for the salts of an address's sign-ups, which have no code."""
+    """The same for the salts of an address's sign-ups. They have no code."""
 
     purpose = "sign-up salt"
     form = re.compile("")
 
 
 class RecoveryCodes(Codes):
-    """The same for recovery codes, whose user takes the place of the address."""
+    """The same for recovery codes, with the user instead of the address."""
 
     purpose = "recovery code"
     form = _RECOVERY_CODE
 
 
 class UserCodes(Codes):
-    """The same for the codes of devices, which belong to no address."""
+    """The same for the codes of devices, without an address."""
 
     purpose = "user code of a device"
     form = re.compile(f"[{USER_CODE_LETTERS}]{{{USER_CODE_LENGTH}}}")

@@ -20,7 +20,7 @@ _COUNTER_LIMIT = 2**62  # within a Postgres bigint
 
 
 class InvalidRefreshToken(Exception):
-    """This service has not issued the token."""
+    """This service did not issue the token."""
 
 
 class RefreshToken(NamedTuple):
@@ -31,7 +31,7 @@ class RefreshToken(NamedTuple):
 
 
 class RefreshTokens:
-    """The tokens of users' sessions; by another `purpose`, which gives them other keys, of clients."""
+    """The tokens of users' sessions. Another `purpose`, with other keys, is for the sessions of clients."""
 
     def __init__(self, secret_keys: Sequence[str], purpose: str = "refresh token") -> None:
         self._purpose = purpose
@@ -44,8 +44,8 @@ class RefreshTokens:
         self._keys = derived_keys.derive(secret_keys, self._purpose)
 
     def make(self, session_id: str, counter: int) -> str:
-        """Return the token of a session's counter, which is the same until the key changes."""
-        # All workers change at the same moment, or concurrent refreshes would get different tokens.
+        """Return the token of a session's counter. It stays the same until the key changes."""
+        # All workers change keys at the same moment, or concurrent refreshes would get different tokens.
         if time.time() >= self._next_change:
             self.use(self._secret_keys)
         body = uuid.UUID(session_id).bytes + counter.to_bytes(8)

@@ -1,4 +1,4 @@
-"""The service role keys: opaque secrets, all of which are accepted."""
+"""The service role keys: opaque secrets. All are accepted."""
 
 import hmac
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class ServiceRoleKeys:
 
     def match(self, *credentials: str) -> bool:
         """Whether one of the credentials is a key. An empty one never is."""
-        # Compare all pairs, so that the time does not reveal which one matches.
+        # Compare all pairs, so that the time does not reveal the matching one.
         matches = [
             hmac.compare_digest(key, sent.encode()) for key in self._keys for sent in credentials if sent
         ]

@@ -30,8 +30,8 @@ _PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "
 class Key:
     """A key and its only algorithm (RFC 8725, section 3.1). `signing_key` is None if it only verifies.
 
-    `is_preferred` if its `key_ops` include `sign`. A shared secret has no `public_jwk`. From `active_from` on
-    (Unix seconds) the key signs.
+    `is_preferred` if its `key_ops` include `sign`. A shared secret has no `public_jwk`. The key signs from
+    `active_from` on (Unix seconds).
     """
 
     algorithm: str
@@ -49,16 +49,16 @@ def new_jwk_set() -> str:
 
 def new_jwk(algorithm: str) -> dict[str, Any]:
     made = generate_key(*_KINDS[algorithm])
-    # The thumbprint of a secret would let holders of tokens try secrets (RFC 7638, section 7).
+    # With the thumbprint of a secret, holders of tokens could guess secrets (RFC 7638, section 7).
     kid = str(uuid.uuid4()) if algorithm == "HS256" else made.thumbprint()
-    # Commands would take it for an option.
+    # Commands would parse it as an option.
     if kid.startswith("-"):
         return new_jwk(algorithm)
     return made.as_dict(private=True) | {"kid": kid, "alg": algorithm, "use": "sig"}
 
 
 def read_jwks(text: str) -> list[dict[str, Any]]:
-    """Return the JWKs of a set or an array, which is JSON or the file at a path; none for empty text."""
+    """Return the JWKs of a set or an array, given as JSON or as the path of a file; none for empty text."""
     return _jwks_of(_json_of(text)) if text else []
 
 
@@ -76,7 +76,7 @@ def parse_jwk_set(text: str) -> list[Key]:
     return list(_parse_jwk_set(_json_of(text)))
 
 
-# OpenSSL checks an RSA key for 40 ms, and the key ring parses its file several times every two seconds.
+# OpenSSL takes 40 ms to check an RSA key, and the key ring parses its file several times every two seconds.
 @functools.lru_cache(maxsize=4)
 def _parse_jwk_set(text: str) -> tuple[Key, ...]:
     try:
@@ -99,13 +99,13 @@ def has_secrets(jwk_set: str) -> bool:
 
 
 def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
-    """Return the keys of the settings. A `secret` signs with HS256, until a key's `active_from` comes."""
+    """Return the keys of the settings. A `secret` signs with HS256 until the `active_from` of a key."""
     keys = parse_jwk_set(jwk_set) if jwk_set else []
     return [Key("HS256", None, secret, secret, None, is_preferred=True), *keys] if secret else keys
 
 
 def signing_key(keys: Sequence[Key]) -> Key:
-    """Return the key whose `active_from` came last, else the preferred one, else the first."""
+    """Return the key with the latest `active_from` that has passed, else the preferred one, else the first."""
     usable = [key for key in keys if key.signing_key]
     times = [key.active_from for key in usable]
     newest = times[in_use(times)]
@@ -113,12 +113,12 @@ def signing_key(keys: Sequence[Key]) -> Key:
 
 
 def second_step_key(key: bytes) -> Key:
-    """Return a derived key as one that is in no JWK Set. Its `kid` tells nothing about it."""
+    """Return a derived key as a signing key outside the JWK Set. Its `kid` reveals nothing about it."""
     return Key("HS256", f"second-step-{key_id(key).hex()}", key, key, None)
 
 
 def fingerprints(jwk_set: str) -> list[str]:
-    """Return a digest of each public key or secret with the `kid` by which other nodes look it up."""
+    """Return a digest of each public key or secret, by the `kid` that other nodes look it up with."""
     known: list[Mapping[str, Any]] = [
         key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in all_keys(jwk_set, None)
     ]

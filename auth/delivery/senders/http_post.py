@@ -44,10 +44,10 @@ def post(
 ) -> Response:
     """Post a body, to addresses that `allows` accepts. Raises `TryLater` if no response comes in time.
 
-    The status is enough, even if the body never comes. The whole body counts if the server `answers`; then a
-    request that the network failed is repeated once.
+    Normally the status is enough, even if the body never arrives. With `answers` the whole body counts, and a
+    request that failed in the network is repeated once.
     """
-    # Most services send only mail: 5 MiB of their delivery process.
+    # Imported late: most services send only mail, which saves 5 MiB of their delivery process.
     from urllib3.exceptions import HTTPError
 
     from auth.core.net.bounded_http import BoundedSession

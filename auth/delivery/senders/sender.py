@@ -26,7 +26,7 @@ class Message:
 
     @property
     def token(self) -> str:
-        """The token of the link, if there is one."""
+        """The token of the link, if any."""
         return parse_qs(urlsplit(self.link or "").query).get("token", [""])[0]
 
     def masked(self, text: str) -> str:
@@ -37,7 +37,7 @@ class Message:
 class Failure(Exception):
     """`reason` is the whole reply, which may repeat secrets of the message. The text is its beginning.
 
-    `step` is that of SMTP: token, resolve, connect, tls, starttls, login, sender, recipient or data.
+    `step` is a step of SMTP: token, resolve, connect, tls, starttls, login, sender, recipient or data.
     """
 
     def __init__(self, reason: str, step: str = "") -> None:
@@ -51,7 +51,7 @@ class Refused(Failure):
 
 
 class TryLater(Failure):
-    """The message cannot be sent now; with `is_down`, no other can either. `seconds` is the Retry-After."""
+    """The message cannot be sent now; with `is_down`, no message can. `seconds` is the Retry-After."""
 
     def __init__(self, reason: str, step: str = "", *, seconds: float = 0.0, is_down: bool = False) -> None:
         super().__init__(reason, step)
@@ -62,8 +62,8 @@ class TryLater(Failure):
 class Sender:
     """Sends the messages of a channel. Used by several threads at once."""
 
-    threads = 2  # for quick targets, and as many for slow ones
-    # What makes the message of a row, unless templates do.
+    threads = 2  # for quick targets, and the same number for slow ones
+    # Makes the message of a row instead of the templates.
     compose: Callable[[Any], Message] | None = None
 
     def send(self, recipient: str, message: Message) -> str | None:
@@ -78,10 +78,10 @@ class Sender:
 
 
 class ConsoleSender(Sender):
-    """Prints messages on standard output, for development. Not in the log, which is kept and shipped."""
+    """Prints messages on standard output, for development. The log, which is kept and shipped, gets none."""
 
     def send(self, recipient: str, message: Message) -> str:
-        # Between lines of the log, the reader looks for it.
+        # The rule separates it from the lines of the log.
         rule = "=" * 72
         subject = f"Subject: {message.subject}\n" if message.subject else ""
         print(f"\n{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n\n", end="", flush=True)

@@ -26,12 +26,12 @@ from auth.delivery.senders.smtp_tokens import SmtpTokens
 REPLY_TIMEOUT = 10
 MESSAGE_TIMEOUT = 30
 IDLE_TIMEOUT = 20
-# Many servers close a connection after 100 messages, and some count that against the sender.
+# Many servers close a connection after 100 messages, and some penalize the sender for it.
 _MESSAGES_PER_CONNECTION = 50
 # Not every server accepts 8-bit text.
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
-# Replies to RCPT that demand authentication or TLS.
+# Replies to RCPT that require authentication or TLS.
 _ABOUT_CLIENT = {530, 535, 538}
 
 
@@ -212,7 +212,7 @@ class _Connection(smtplib.SMTP):
     def _sign_in(self, token: str) -> None:
         """Sign in with an access token (SASL XOAUTH2), or without one with the password of the URL."""
         server = self._server
-        # An attacker on the path can hide STARTTLS to get the password.
+        # An attacker in the network can hide STARTTLS to get the password.
         if not (self.is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])):
             raise TryLater(
                 "the mail server offers no STARTTLS; to send the password without it, add"
@@ -225,7 +225,7 @@ class _Connection(smtplib.SMTP):
             if not token:
                 self.login(server.user, server.password)
             elif "XOAUTH2" in self.esmtp_features.get("auth", "").split():
-                # The server may say more of a failure first, and refuses after an empty line.
+                # The server may first explain a failure, and refuses after an empty line.
                 self.auth("XOAUTH2", lambda challenge=None: shown if challenge is None else "")
             else:
                 raise TryLater("the mail server offers no XOAUTH2", "login", is_down=True)
@@ -269,7 +269,7 @@ def hostname_for(host: str) -> str:
 
 @contextlib.contextmanager
 def _explained(problem: str, at: "_Connection | str", *, is_down: bool) -> Iterator[None]:
-    """Raise errors as `TryLater`, at a step, or at the one that a connection has reached."""
+    """Raise errors as `TryLater` with a step, or with the step that a connection has reached."""
     deadline = Deadline.current.get()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Access tokens for SMTP, by the client credentials grant (RFC 6749, section 4.4)."""
+"""Access tokens for SMTP, with the client credentials grant (RFC 6749, section 4.4)."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ from auth.core.providers import said
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 
-_MARGIN = 60  # seconds before its end from which a token is not used
+_MARGIN = 60  # seconds; a token is not used this shortly before its end
 _ASSERTION_LIFETIME = 240
 _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
@@ -90,7 +90,7 @@ class SmtpTokens:
         key, certificate = read_client_key(self.client_key)
         header = {"alg": "RS256"}
         if certificate:
-            # By which Microsoft finds the key.
+            # Microsoft finds the key by this header.
             thumbprint = base64.urlsafe_b64encode(certificate.fingerprint(hashes.SHA256()))
             header = {"alg": "PS256", "x5t#S256": thumbprint.decode().rstrip("=")}
         now = int(time.time())

@@ -1,4 +1,4 @@
-"""Settings together: defaults that depend on others, and values that exclude each other."""
+"""Combinations of settings: defaults that depend on others, and values that exclude each other."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,10 @@ _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
 def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
-    """Set what the environment leaves to other settings. `has_timebox` if it sets AUTH_SESSION_TIMEBOX."""
+    """Set defaults that depend on other settings.
+
+    `has_timebox` if the environment has AUTH_SESSION_TIMEBOX.
+    """
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
@@ -46,7 +49,7 @@ def is_local(values: Mapping[str, Any]) -> bool:
 
 
 def contradictions(values: Mapping[str, Any]) -> list[str]:
-    """Return a line for each setting that is valid on its own, but not with the others."""
+    """Return a line for each setting that is valid alone, but not with the others."""
     found = [
         f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
         for field in _NEEDED_BY_TWILIO

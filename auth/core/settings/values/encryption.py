@@ -1,4 +1,4 @@
-"""Connections to other machines are encrypted and verified unless their URL says otherwise."""
+"""Encrypts and verifies connections to other machines, unless their URL disables it."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _ROOTS_OF_LIBPQ = "~/.postgresql/root.crt"
 
 
 def remote_hosts(url: str) -> list[str]:
-    """Return the hosts in the URL of a Postgres that are not this machine, which is sockets and loopback."""
+    """Return the hosts in the URL of a Postgres, except sockets and loopback."""
     hosts = [host for name in ("host", "hostaddr") for host in _option(url, name).split(",")]
     return [host for host in hosts if host and not host.startswith("/") and not is_loopback(host)]
 
@@ -28,15 +28,16 @@ def encrypted(url: str) -> str:
         mode = added["sslmode"] = _VERIFY_FULL
     has_roots = _option(url, "sslrootcert") or os.path.exists(os.path.expanduser(_ROOTS_OF_LIBPQ))
     if mode == _VERIFY_FULL and not has_roots:
-        # Not `system`, which libpq before 16 lacks and psycopg2's wheel looks for where it was built.
+        # Not `system`: libpq before 16 lacks it, and psycopg2's wheel searches the paths of its build
+        # machine.
         added["sslrootcert"] = root_certificates()
-    # Not make_dsn, which makes no URL.
+    # make_dsn does not return a URL.
     bare = url.rstrip("?&")
     return f"{bare}{'&' if '?' in bare else '?'}{urlencode(added)}" if added else url
 
 
 def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]:
-    """Yield a line for each connection to another machine that the settings leave open to its network.
+    """Yield a line for each connection to another machine that the settings leave unencrypted or unverified.
 
     `databases` are URLs by the names of their settings.
     """
@@ -56,5 +57,5 @@ def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]
 
 
 def _option(url: str, name: str) -> str:
-    """Return what libpq takes for an option: from the URL, else from the environment."""
+    """Return the value of a libpq option: from the URL, else from the environment."""
     return parse_dsn(url).get(name) or os.environ.get(f"PG{name.upper()}", "")

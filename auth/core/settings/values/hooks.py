@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from auth.core.settings.values import urls
 
-# GoTrue's name of each hook, which its requests carry, by the name of its setting.
+# GoTrue's name of each hook, as in its requests, by the name of the setting.
 NAMES = {
     "before_user_created": "before-user-created",
     "custom_access_token": "customize-access-token",
@@ -22,7 +22,7 @@ class Hook:
     name: str
     url: str
     secrets: tuple[str, ...]
-    # Whether it may be in a private network.
+    # Whether the hook may be in a private network.
     private_networks: bool
 
     @property

@@ -1,4 +1,4 @@
-"""The kinds of settings: how the variable of each field of `Settings` is read and checked."""
+"""The kinds of settings, which read and check the variable of each field of `Settings`."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ def _hidden(value: Any) -> str:
 
 _NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
-# The metadata of a field whose value the console hides.
+# Metadata of a field whose value the console hides.
 SECRET = {"shows": _hidden}
 _MOST_SHOWN = 20
 
@@ -45,7 +45,7 @@ def shown_as(shows: Callable[[Any], str], declared: T) -> T:
 
 
 def shown(field: dataclasses.Field, value: Any) -> str:
-    """Return what administrators may see of a setting's value; empty if it is unset."""
+    """Return the part of a setting's value that administrators may see; empty if it is unset."""
     return field.metadata.get("shows", _text)(value)
 
 
@@ -58,7 +58,7 @@ def _text(value: Any) -> str:
 
 
 def _place(value: str | None) -> str:
-    """Return scheme, host and port of a URL, even if its password has an @ that should have been encoded."""
+    """Return scheme, host and port of a URL, even if its password contains an unencoded @."""
     scheme, separator, rest = (value or "").partition("://")
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
@@ -69,7 +69,7 @@ secret_url = partial(shown_as, _place)
 
 
 def database(url: str) -> str:
-    """Return where a database is, in libpq's words: a host, or the directory of a socket."""
+    """Return the host of a database, as libpq defines it: a host name, or the directory of a socket."""
     parts = parse_dsn(url)
     return " ".join(f"{name}={parts[name]}" for name in _SHOWN_OF_DATABASES if name in parts)
 

@@ -1,4 +1,4 @@
-"""Mistakes in the environment and in `.env` that no check of a setting finds."""
+"""Finds mistakes in the environment and in `.env` that no check of a setting finds."""
 
 import difflib
 import re
@@ -14,7 +14,7 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
-# What 0.5.1 took for false.
+# Values that 0.5.1 read as false.
 _WITHOUT_GATES = re.compile("AUTH_GATE=(f|false|n|no|off|0)", re.IGNORECASE)
 # Settings that earlier releases had.
 _REPLACED = {
@@ -23,15 +23,15 @@ _REPLACED = {
     "AUTH_SMS_WEBHOOK_URL": "Set AUTH_HOOK_SEND_SMS instead.",
     "AUTH_SMS_WEBHOOK_SECRET": "Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
 }
-# What environs says of a variable that a provider needs, and what we say.
+# The message of environs for a missing variable of a provider, and ours.
 _NOT_SET = "Environment variable not set."
 _NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
-# The share of characters that an unknown name has in common with the setting it is taken for.
+# The least similarity of an unknown name and the setting that we suggest.
 _CLOSE = 0.85
 
 
 def malformed_lines(path: Path) -> list[str]:
-    """Return what is wrong with `.env`, without values: python-dotenv skips malformed lines."""
+    """Return the malformed lines of `.env`, which python-dotenv skips, without their values."""
     name = path.resolve()
     try:
         with path.open(encoding="utf-8") as file:

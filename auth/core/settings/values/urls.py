@@ -61,7 +61,7 @@ def smtp_server(url: str) -> SmtpServer:
 
 def mail_address(text: str, default_name: str = "") -> Address:
     """Parse `Name <address>`, or an address alone."""
-    # parseaddr takes a comma or colon in a name for an end, and silently drops what it cannot parse.
+    # parseaddr ends a name at a comma or colon, and silently drops what it cannot parse.
     unquoted = re.fullmatch(r'\s*([^"<>]*?)\s*<([^<>]*)>\s*', text)
     name, address = unquoted.groups() if unquoted else parseaddr(text)
     problem = "must be an address such as Example <no-reply@example.com>, with ASCII before the @"

@@ -46,7 +46,7 @@ def validator(*checks: Callable) -> Callable[[object], None]:
 
 
 def sentence(error: Exception) -> str:
-    """Return a text as a sentence, unless it ends with a line to paste."""
+    """Return a text with a full stop, unless it ends with a line to paste."""
     text = str(error)
     return _capital(text) + ("" if ": chmod " in text else ".")
 
@@ -85,7 +85,7 @@ def origin(value: str) -> None:
 
 
 def one_origin(value: str, pattern: str, problem: str) -> None:
-    """Raises `ValueError(problem)` for what browsers do not send."""
+    """Raise `ValueError(problem)` for a value that browsers do not send."""
     matching(pattern, problem)(value)
     try:
         redirects.parse_origin(value)
@@ -119,7 +119,7 @@ def jwt_secret(value: str) -> None:
 
 
 def _random(value: str) -> None:
-    """Refuse secrets that were typed, not generated. One of 10^10 generated secrets looks like this."""
+    """Refuse secrets that were typed, not generated. One of 10^10 generated secrets looks typed."""
     remedy = "Generate one, for example with openssl rand -hex 32"
     if len(set(value)) < 8:
         raise ValueError(f"must have at least 8 different characters. {remedy}")
@@ -159,7 +159,8 @@ def postgres_url(value: str) -> None:
                 f"has the parameter {unknown[1]}, which libpq does not know. Remove it"
             ) from None
         parts = {"host": "@"}
-    # If the password has an @, a slash or a question mark, its end is taken for the host or the database.
+    # If the password contains an @, a slash or a question mark, its end is parsed as the host or the
+    # database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
     if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
         raise ValueError(
@@ -259,7 +260,7 @@ def leaked_passwords(value: str) -> None:
 
 
 def domains(value: str) -> frozenset[str]:
-    """Return the domains of a list, or of the file that it is the path of, as they are in addresses."""
+    """Return the domains of a list, or of the file at a path, in their canonical form."""
     given = value.split(",")
     if "/" in value:
         try:
