@@ -1,1 +1,1 @@
-"""What the product does, one package or file a subject. `views.py` is the JSON API of each."""
+"""The behaviour of the product, with one package or file per subject. `views.py` is its JSON API."""

@@ -1,7 +1,7 @@
-"""Whose an address may become: settings, lists of domains, and what the operator's own code says.
+"""Decides who may get an address: by settings, lists of domains, and the operator's hook.
 
-Nothing is read first: a taken address is asked about like a free one, so that neither the answer nor its time
-tells which it is. Administrators vouch for addresses, and ask about new users alone.
+Nothing is read first: the hook is asked about a taken address as about a free one, so that neither the
+answer nor its time reveals which it is. Administrators vouch for addresses, and ask only about new users.
 """
 
 import uuid
@@ -25,7 +25,7 @@ def may_become(
     is_vouched: bool = False,
     doing: str = "Sign-in",
 ) -> str:
-    """Return the id of the user whose the addresses may become, by default a new one.
+    """Return the id of the user who may get the addresses, by default a new one.
 
     Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
     user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
@@ -49,7 +49,7 @@ def _hooks(asked: Asked) -> list[AdmissionHook]:
 
 
 def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains admit an email, or a user without one.
+    """Whether the lists of domains allow an email, or a user without one.
 
     `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
     """
@@ -62,7 +62,7 @@ def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> boo
 def check_channel(
     asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
 ) -> None:
-    """Refuse a disabled kind of address and, if it `sends`, a number that no SMS reaches.
+    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach.
 
     A user with such a number goes on signing in by password.
     """

@@ -1,4 +1,4 @@
-"""The interface of a check, and what a check may look at."""
+"""The interface of the doctor's checks, and the context that they examine."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from sql import Database
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong and what it means, and the setting or command that fixes it.
+    """A problem with its consequence, and the setting or command that fixes it.
 
-    With `timed_out`, the cause may be this machine: an overloaded one accuses no other.
+    With `timed_out`, the cause may be that this machine is overloaded.
     """
 
     sentence: str
@@ -24,11 +24,11 @@ class Failure:
 
 
 class Note(Failure):
-    """What could be better, but is nobody's fault: it does not count as a failure."""
+    """A possible improvement. It does not count as a failure."""
 
 
 class NotChecked(Exception):
-    """The check cannot run because of a problem that another one reports, or does not apply here."""
+    """The check does not apply, or cannot run because of a problem that another check reports."""
 
 
 NOT_PUBLIC = "AUTH_BASE_URL is this machine"
@@ -39,7 +39,7 @@ class Context:
     settings: Settings
     db: Database
     resolver: dns.resolver.Resolver
-    last: float  # when connections are given up, by `time.monotonic`
+    last: float  # when to give up connections, a time of `time.monotonic`
 
     @property
     def seconds_left(self) -> float:
@@ -56,7 +56,7 @@ class Check:
 
 
 def span(seconds: int) -> str:
-    """Return a time for people, such as `3 hours`."""
+    """Return a duration for people, such as `3 hours`."""
     for unit, length in (("days", promises.DAY), ("hours", promises.HOUR), ("minutes", promises.MINUTE)):
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"

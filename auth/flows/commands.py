@@ -1,4 +1,4 @@
-"""What all commands share: the parts of the service, arguments, options and failures."""
+"""Shared code of all commands: the parts of the service, arguments, options and failures."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
 
 
 def _take_settings() -> None:
-    """Set what the running service was given and this command was not, until the command ends."""
+    """Set the settings that the running service has and this command lacks, until the command ends."""
     try:
         own = {**dotenv_values(".env"), **os.environ}
     except (OSError, ValueError):
@@ -47,7 +47,7 @@ def _take_settings() -> None:
 
 
 def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
-    """Refuse to act with other settings than the service that runs with this state directory."""
+    """Refuse to act with other settings than the running service of this state directory."""
     loaded = load_settings(missing_secrets=missing_secrets)
     if problem := running.difference(loaded):
         raise click.ClickException(problem)
@@ -55,7 +55,7 @@ def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Se
 
 
 def open_parts() -> "Latchkey":
-    """Return the parts of the service. Its database is closed when the command ends."""
+    """Return the parts of the service, whose database is closed when the command ends."""
     from auth.web import audit
     from auth.web.context import make_parts
 
@@ -68,7 +68,7 @@ def open_parts() -> "Latchkey":
 
 
 def _given_parts() -> "Latchkey | None":
-    """Return what a test gives to a command."""
+    """Return the parts that a test gives to a command."""
     return click.get_current_context().obj
 
 
@@ -83,13 +83,13 @@ def open_database() -> Database:
 
 
 class Unreadable(click.ClickException):
-    """An input that cannot be read, or a key that cannot be used: 2, as for any wrong argument."""
+    """An unreadable input or an unusable key. Exits with 2, like a wrong argument."""
 
     exit_code = 2
 
 
 class _InputFile(click.Path):
-    """Reports a missing file by one line, like all failures, without click's lines about usage."""
+    """Reports a missing file in one line, like all failures, without click's usage message."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -138,7 +138,7 @@ class Unusable(click.ClickException):
 
 @contextmanager
 def acting() -> Iterator["Asked"]:
-    """Allow what the service role key may do, outside of a request."""
+    """Act with the rights of the service role key, outside of a request."""
     from auth.web import current_g, g
     from auth.web.application import Application
     from auth.web.asked import Asked
@@ -160,7 +160,7 @@ def acting() -> Iterator["Asked"]:
 
 
 def _way_to_find(status: int) -> str:
-    """Return the command that lists what was not found, if its group has one."""
+    """Return the command that lists the objects of a group, if it has one."""
     group = click.get_current_context().parent
     if status != 404 or group is None or "list" not in getattr(group.command, "commands", ()):
         return ""
@@ -168,7 +168,7 @@ def _way_to_find(status: int) -> str:
 
 
 def ask(question: str, *, is_sure: bool) -> None:
-    """Ask before an act for which the console asks for a factor, unless `--yes` was given."""
+    """Ask for confirmation of an act for which the console asks for a factor, unless `--yes` was given."""
     try:
         agreed = is_sure or click.confirm(question, err=True)
     except click.Abort:
@@ -179,7 +179,7 @@ def ask(question: str, *, is_sure: bool) -> None:
 
 
 def show(outcome: Mapping[str, Any], as_json: bool, *lines: str) -> None:
-    """Print an outcome as a line of JSON, or as lines for people."""
+    """Print an outcome as a line of JSON or as text."""
     for line in (json.dumps(outcome),) if as_json else lines:
         click.echo(line)
 
@@ -208,7 +208,7 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
 
 
 def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
-    """Return the row of a user who must exist."""
+    """Return the row of a user. Refuse if there is none."""
     user = known_user(latchkey, typed.trimmed(subject))
     if user is None:
         raise Unusable(f"No user has the address or ID {subject}. Find the user by: latchkey users find TEXT")

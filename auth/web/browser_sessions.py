@@ -1,6 +1,6 @@
-"""Browsers that are signed in on our pages: a cookie of 256 random bits, stored hashed, with a session.
+"""Sessions of browsers on our pages, each with a cookie of 256 random bits, stored hashed.
 
-It is not a refresh token, and applications get their own sessions.
+The cookie is not a refresh token, and applications get their own sessions.
 """
 
 import json
@@ -16,14 +16,14 @@ from auth.web.errors import ApiError
 from auth.web.forms import SESSION
 from sql import queries
 
-# Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
+# The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.
 _LONGEST = 400 * 86_400
 
 
 def resume(level: Level | None = None) -> "queries.UseBrowserSession | None":
     """Make the user of the browser's session the caller, and return the session's row, or None.
 
-    Its `lacks_level` is about this level, else the route's.
+    Its `lacks_level` refers to this level, else to the route's.
     """
     token_hash = one_time.hash_token(cookies.sent(SESSION))
     row = token_hash and queries.use_browser_session(
@@ -35,7 +35,7 @@ def resume(level: Level | None = None) -> "queries.UseBrowserSession | None":
 
 
 def end_reason() -> str | None:
-    """Return why the session of the browser's cookie has ended, one of `end_sizes`, or None."""
+    """Return why the session of the browser's cookie ended, as one of `end_sizes`, or None."""
     token_hash = one_time.hash_token(cookies.sent(SESSION))
     ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
     return ended.reason if ended else None
@@ -46,7 +46,7 @@ def begin(session: Any) -> str:
     if resume():
         end("local")
     user_id = json.loads(session.user_object)["id"]
-    # Always a new one: an attacker may know a value from before the sign-in.
+    # Always a new value: an attacker may know the one from before the sign-in.
     token = one_time.new_token()
     queries.insert_browser_session(
         latchkey.db, token_hash=one_time.hash_token(token), session_id=session.session_id
@@ -65,7 +65,7 @@ def renew(response: Response) -> None:
 
 
 def end(scope: str) -> None:
-    """End the caller's sessions in a scope of POST /logout; `local` is this browser with its applications."""
+    """End the caller's sessions in a scope of POST /logout; `local` means this browser with its applications."""
     level = Level.AAL2 if scope == "others" else Level.SESSION
     guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
 
@@ -75,7 +75,7 @@ def forget(response: Response) -> None:
 
 
 def remember(response: Response, token: str) -> None:
-    """Set the cookie of the caller's session, and one by which the next sign-in is not from a new browser."""
+    """Set the cookie of the caller's session, and one that makes this browser known at the next sign-in."""
     known = cookies.browser_secret(cookies.KNOWN)
     queries.know_browser(latchkey.db, session_id=g.caller.session_id, browser=cookies.browser_name(known))
     cookies.remember(response, SESSION, token, max_age=_LONGEST)
@@ -84,6 +84,6 @@ def remember(response: Response, token: str) -> None:
 
 @guard.guard_by
 def signed_in() -> None:
-    """Admit browsers that are signed in on our pages."""
+    """Accept browsers with a session on our pages."""
     if resume() is None:
         raise ApiError("session_not_found")

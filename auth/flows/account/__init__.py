@@ -1,1 +1,1 @@
-"""Users about themselves: their profile, identities, keys and applications."""
+"""The caller's own profile, identities, keys and applications."""

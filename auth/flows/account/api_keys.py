@@ -63,8 +63,9 @@ def remove_any(asked: Asked, user_id: str, id: str) -> None:
 
 
 def remove_of(asked: Asked, tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool = True) -> bool:
-    """Remove API keys of a user whose row is locked, and return whether there were any. `is_told` if the
-    caller is the user.
+    """Remove API keys of a locked user, and return whether there were any.
+
+    `is_told` if the caller is the user.
     """
     for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
         if is_told:

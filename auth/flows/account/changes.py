@@ -25,7 +25,7 @@ from sql import Transaction, queries
 
 @dataclass
 class _Wish:
-    """What a body changes: the parameters of `change_user`, and what it adds, keeps and removes."""
+    """The changes of a body: the parameters of `change_user`, and the additions and removals."""
 
     columns: dict[str, Any]
     acts: list[Act]
@@ -47,14 +47,14 @@ def change_user(
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
     new = {"email": columns["new_email"], "phone": columns["new_phone"]}
-    # Not for the present address: setting it withdraws a change, also of a kind that is disabled by now.
+    # Not for the present address: setting it withdraws a pending change, even of a kind that is now disabled.
     admission.check_channel(asked, **new)
     if wish.added:
-        # Comes first, or a refusal would cost a code.
+        # This comes first, because a refusal must not cost a code.
         may_become(asked, **new, user_id=asked.caller.user_id, is_first=is_sign_up)
     given = _prove(asked, wish, body)
     if wish.added and (is_at_once or not is_sign_up):
-        # An address that is taken later is refused when it is confirmed.
+        # If another user takes the address later, its confirmation is refused.
         taken = queries.select_taken_address(asked.db, user_id=asked.caller.user_id, **new)
         if taken:
             raise ApiError("email_exists" if taken.is_email else "phone_exists")
@@ -75,17 +75,18 @@ def change_user(
             user = queries.change_user(tx, user_id=caller.id, **columns)
             for address in requested:
                 first_address.request_address(asked, tx, caller, address, link or {}, body.get("channel"))
-            # Comes last: a session could guess the current password, uncounted, by changes that fail.
+            # This comes last: otherwise, failing changes would let a session guess the current password
+            # uncounted.
             if wish.is_same_password:
                 raise ApiError("same_password", "password: must differ from the current one")
             _record(tx, caller, email, wish)
             return user
-    # A link or code has changed an address meanwhile: what was the present one is a new one now.
+    # A link or code has changed an address meanwhile: the present address of the body is now a new one.
     return change_user(asked, body, link)
 
 
 def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
-    """Delete the caller, and return the time in ISO 8601; `body` reauthenticates."""
+    """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     act = remove("account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
     with asked.db.transaction() as tx:
@@ -97,7 +98,7 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
 
 
 def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
-    """Return what a body changes of the caller."""
+    """Return the changes of a body."""
     columns = {"user_metadata": body.get("data"), "new_email": None, "new_phone": None}
     ids, sets_password = [way.lower() for way in body.get("remove", [])], body.get("password") is not None
     if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
@@ -115,13 +116,13 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
 
 
 def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> str | None:
-    """Return what the proof of a body is, if one is needed, and hash the new password."""
+    """Return the kind of a body's proof, if one is needed, and hash the new password."""
     known = wish.known
     if body.get("password") is None:
         return give_proof(asked, known, body, *wish.acts) if known else None
     proof_needed(asked, *wish.acts)
     check_strength(asked.settings, body["password"], [known.email, known.phone], asked.parts.leaked_passwords)
-    # A request that the queue refuses must not have spent its code.
+    # A request that the queue refuses must not spend its code.
     with asked.parts.passwords.queue():
         given = give_proof(asked, known, body, *wish.acts)
         wish.is_same_password = known.password_hash is not None and asked.parts.passwords.check(
@@ -134,7 +135,7 @@ def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> str | None:
 def _set_password(
     asked: Asked, tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str
 ) -> None:
-    # Another request has changed the password that this one was checked against.
+    # Another request has changed the password that this one checked.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason = "recovered" if caller.is_recovery else "password_changed"

@@ -1,4 +1,4 @@
-"""What users allow applications: one grant for each user and client."""
+"""Grants of users to applications: one for each user and client."""
 
 import json
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ def own(asked: Asked) -> list[dict[str, Any]]:
 
 
 def add(asked: Asked, tx: Transaction, user: Any, client: Any, request: Any) -> None:
-    """Allow a client the scopes of a request, with those that it had, in the session of the locked caller."""
+    """Add the scopes of a request to a client's grant, in the session of the locked caller."""
     columns = {"user_id": user.id, "client_id": client.id, "scopes": request.scopes}
     if queries.write_grant(tx, **columns).is_first:
-        # Anybody may choose the name of a dynamic client.
+        # A stranger may have chosen the name of a dynamic client.
         name = None if client.is_dynamic else client.name
         notify(asked, tx, user, "application_added", application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(request.scopes)}
@@ -34,7 +34,9 @@ def add(asked: Asked, tx: Transaction, user: Any, client: Any, request: Any) -> 
 
 
 def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
-    """Remove the grants of these ids, or of a client, with their sessions, and return whether there were any.
+    """Remove the grants with these ids, or of a client, with their sessions, and return whether there were
+    any.
+
     The user's row is locked.
     """
     rows = queries.remove_grants(tx, user_id=user.id, ids=list(ids), client_id=client_id)

@@ -18,7 +18,7 @@ _FACTORS = ("totp", "webauthn", "passkey")
 
 
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
-    """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
+    """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
     return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
 
 

@@ -35,7 +35,7 @@ def get_user() -> Response:
 @blueprint.get("/user/recent_changes")
 @guard.access_token(Level.SESSION)
 def get_recent_changes() -> Response:
-    """Return what was added to the caller in the last seven days; PUT /user removes it."""
+    """Return the caller's additions of the last seven days, which PUT /user can remove."""
     guard.live_caller()
     return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
 
@@ -49,7 +49,7 @@ def get_recent_changes() -> Response:
 @asks_more
 def update_user() -> Response:
     asked = current_asked()
-    # Only now, because no body is parsed before a limit has counted the request.
+    # Only now: a limit must count the request before its body is parsed.
     if any(json_body().get(name) is not None for name in ("email", "phone")):
         count_too(_count_address_change)
     body = read_body(schemas.UserChange())

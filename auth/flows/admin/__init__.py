@@ -1,1 +1,1 @@
-"""What administrators do to others."""
+"""Acts of administrators on other users."""

@@ -1,4 +1,4 @@
-"""Making a user an administrator, by an operator's command."""
+"""Makes a user an administrator, for an operator's command."""
 
 import uuid
 from typing import Any
@@ -18,8 +18,9 @@ def needs_password(asked: Asked, email: str) -> bool:
 
 
 def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, Any]:
-    """Make the user of an address an administrator. With a password hash, a new user takes the place of one
-    who never proved the address. Return `id`, `email` and whether the user was `created`.
+    """Make the user of an address an administrator. Return `id`, `email` and whether the user was `created`.
+
+    With a password hash, a new user replaces one who never proved the address.
     """
     with asked.db.transaction() as tx:
         known = queries.select_user_of_address(tx, address=email)
@@ -39,7 +40,7 @@ def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, An
 
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:
-    """Return a code that lets an administrator without a second factor add one, like an emailed one."""
+    """Return a code that lets an administrator without a second factor add one, like an emailed code."""
     code = one_time.code_of(one_time.new_token())
     with asked.db.transaction() as tx:
         if queries.count_verified_factors(tx, user_id=user_id).total:

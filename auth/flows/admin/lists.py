@@ -22,17 +22,17 @@ _COLUMNS = (
     "id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor",
     "providers", "created_at", "last_sign_in_at",
 )  # fmt: skip
-# Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
-# between quotes; LibreOffice offers the tab too. Full-width signs do the same as their kin in ASCII. A phone
-# number only looks like a formula.
+# Spreadsheets run cells that begin with these signs. Where the comma is the decimal sign, a semicolon begins
+# a cell, even between quotes; LibreOffice also offers the tab. Full-width signs work like those of ASCII. A
+# phone number only looks like a formula.
 _FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])')
 _PHONE = re.compile(r"\+[0-9]+")
-# A terminal would obey them.
+# A terminal would interpret them.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def export(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
-    """Record an export, and return its pieces. They fail if the caller is demoted or signed out meanwhile."""
+    """Record an export, and return its pieces. They fail once the caller is demoted or signed out."""
     with targets.act(asked) as tx:
         queries.bound_search(tx, seconds=_LONGEST, in_order=False)
         queries.record_export(tx, filters=filters)
@@ -46,7 +46,7 @@ def _csv(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
 
 
 def pages(asked: Asked, filters: dict[str, Any]) -> Iterator[list[Any]]:
-    """Yield the users that match, as `describe_users` returns them."""
+    """Yield the matching users, as `describe_users` returns them."""
     after = None
     while True:
         with targets.act(asked) as tx:

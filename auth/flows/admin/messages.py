@@ -1,4 +1,4 @@
-"""Invitations, and messages sent again by an administrator, who never sees the link or the code."""
+"""Invitations, and messages that an administrator sends again, without seeing the link or the code."""
 
 import uuid
 from typing import Any
@@ -30,7 +30,7 @@ def invitation(email: str, groups: list[str]) -> dict[str, Any]:
 def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
-    # The address first, so that an invitation refused by its window does not count for the service.
+    # The address first: an invitation that its window refuses must not count for the service.
     windows = [
         counts.window("invite", settings.rate_limit_invite_per_address, email),
         counts.window("invite", settings.rate_limit_invite),
@@ -39,7 +39,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) ->
     known = None if known and known.gives_way else known
     if known and not known.is_invited:
         raise ApiError("email_exists")
-    # Without a hook, a user who is deleted meanwhile is created again.
+    # Without a hook, create a user again who is deleted meanwhile.
     is_asked = not (known and admission.has_hook(asked))
     new_id = (
         admission.may_become(asked, email, None, data=body["data"], is_vouched=True) if is_asked else None
@@ -158,7 +158,7 @@ def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[s
 
 
 def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:
-    """Copy a notice. If its undo link never left, the copy gets another one in its place."""
+    """Copy a notice. If its undo link was never sent, the copy gets a new one."""
     id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
     if message.has_link:
         renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}

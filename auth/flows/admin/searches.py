@@ -1,4 +1,4 @@
-"""How a text is read that an administrator finds users by."""
+"""Interprets the text of an administrator's search for users."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ Filters = dict[str, Any]
 
 
 def readings(text: str) -> dict[str, Filters]:
-    """Return the possible readings of a search, as filters, in the order in which they are tried."""
+    """Return the possible readings of a search, as filters, in the order to try them."""
     text = typed.trimmed(text)
     if not text:
         return {"all": {}}
@@ -30,7 +30,7 @@ def readings(text: str) -> dict[str, Filters]:
 
 
 def _in_e_164(number: str) -> str:
-    """Return a number, or the beginning of one, as it is stored."""
+    """Return a number, or the beginning of one, in its stored form."""
     try:
         return addresses.canonical_phone(number)
     except addresses.InvalidAddress:

@@ -58,13 +58,16 @@ def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any
 
 
 def metadata_version(user: Any) -> str:
-    """Return a version by which a form can tell whether the metadata that it shows has changed."""
+    """Return a version of the metadata, with which a form detects later changes."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()
 
 
 def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return what a merge must change. Null removes a member; other numbers keep every digit."""
+    """Return the members that a merge must change.
+
+    Null removes a member. Unchanged numbers keep every digit.
+    """
     removed = dict.fromkeys(before.keys() - after.keys())
     # Compared as JSON, because 1 equals True in Python.
     kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
@@ -81,7 +84,7 @@ def delete_user(asked: Asked, user_id: str, *, claim: Claim | None = None) -> No
 
 
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim | None = None) -> "queries.EndAnyUsersSessions":
-    """End all sessions of any user. The row has the time, and the number of live API keys, which stay."""
+    """End all sessions of any user. Return the time, and the number of live API keys, which stay."""
     with targets.act(asked, claim) as tx:
         targets.lock(asked, tx, user_id)
         return queries.end_any_users_sessions(tx, id=user_id)
@@ -121,12 +124,12 @@ def _update(
     ids = [way.lower() for way in body.get("remove", [])]
     removed = _remove(asked, tx, before, kinds, ids) if kinds or ids else []
     if removed or new:
-        # A thief who had changed the address must not undo what the administrator does.
+        # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(tx, user_id=user_id, moment=None)
     if new:
         addresses = [body[kind] for kind in new]
         queries.make_way(tx, addresses=addresses, owner_id=user_id, because="created_again")
-    # A first proof, which removes the rest, comes before what the body sets.
+    # A first proof removes other data, so it comes before the changes of the body.
     for kind in sorted(removal.ADDRESSES, key=new.count):
         _set_address(tx, user_id, kind, body)
     if removed:
@@ -146,7 +149,7 @@ def _update(
 
 
 def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
-    """Update a user, and end the sessions at clients that did not admit the user before, or do not now."""
+    """Update a user, and end the sessions at clients that refused the user before, or refuse the user now."""
     queries.end_lost_access_of_user(tx, user_id=id)
     queries.update_any_user(tx, id=id, **columns)
     queries.end_lost_access_of_user(tx, user_id=id)
@@ -165,7 +168,7 @@ def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: l
 
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
-    """Set or confirm an address, which the first proof of the other may have removed."""
+    """Set or confirm an address. The first proof of the other address may have removed it."""
     old = getattr(found(queries.lock_user(tx, user_id=user_id), "user_not_found"), kind)
     address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
     confirmed_at = body.get(f"{kind}_confirmed_at")

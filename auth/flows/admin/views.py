@@ -24,7 +24,7 @@ from sql import Transaction, queries
 
 blueprint = Blueprint("admin", __name__)
 
-# The last row of the log and of a timeline that paging reaches; the filter `until` reaches older ones.
+# The last row of the log and of a timeline that paging reaches. The filter `until` reaches older rows.
 MOST_EVENTS = 100_000
 # A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
@@ -46,7 +46,7 @@ def create_user() -> Response:
 
 
 def _stored_form(password_hash: str) -> str:
-    """Return a hash of another system as an import stores it."""
+    """Return the stored form of another system's hash."""
     try:
         return latchkey.passwords.stored_form(password_hash)
     except legacy.UnusableHash as error:
@@ -87,7 +87,7 @@ def get_any_user(user_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/recent_changes")
 @guard.admin
 def list_recent_changes(user_id: str) -> Response:
-    """Return what was added to any user in the last seven days; PUT /admin/users/{id} removes it."""
+    """Return a user's additions of the last seven days, which PUT /admin/users/{id} can remove."""
     user_id = known_id(user_id, "user_not_found")
     found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
     return jsonify(recent_changes=removal.list_recent(latchkey.db, user_id))
@@ -131,7 +131,7 @@ def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
     asked = current_asked()
     body = read_body(schemas.NewLink())
-    # The variants name the address to which the client emails the link. Both confirm the new address.
+    # The variant decides to which address the client emails the link. Both confirm the new address.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash = None
@@ -170,7 +170,7 @@ def generate_link() -> Response:
 
 
 def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> str:
-    """Return the id of the user that a link is for. A sign-up or invitation takes over an unconfirmed one."""
+    """Return the id of a link's user. A sign-up or invitation takes over an unconfirmed user."""
     user = found(queries.lock_user_by_email(tx, email=body["email"]), "email.user_not_found")
     if purpose in _CREATING:
         if user.is_confirmed:
@@ -190,7 +190,7 @@ def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_ha
 @counted("invite")
 @dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:
-    """Invite a user by email, or again until the user accepts."""
+    """Invite a user by email, once or again until the user accepts."""
     user, message_id = messages.invite(current_asked(), read_body(schemas.Invitation()))
     return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
 

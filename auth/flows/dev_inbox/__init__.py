@@ -1,1 +1,1 @@
-"""GET /dev/inbox: the messages that development shows instead of sending them."""
+"""GET /dev/inbox: messages that are shown instead of sent, for development."""

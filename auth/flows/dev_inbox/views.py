@@ -1,4 +1,4 @@
-"""The messages that the service sent (`AUTH_DEV_INBOX`), with links that sign in."""
+"""The messages of the service (`AUTH_DEV_INBOX`), with links that sign in."""
 
 from flask import Blueprint, Response, jsonify, render_template
 
@@ -28,7 +28,7 @@ _Query = schemas.Input.of(recipient=fields.Text(), key=fields.Text())
 def list_dev_inbox() -> Response:
     """List the messages, newest first, as a page for a browser, else as JSON.
 
-    A browser keeps the key of the query as a cookie, and opens the page without it.
+    A browser stores the key of the query as a cookie, and opens the page without it.
     """
     query = read_query(_Query())
     if "key" in query and asks_for_page():

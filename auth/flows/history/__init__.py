@@ -1,1 +1,1 @@
-"""What happened: timelines and explanations."""
+"""Timelines of users, and explanations."""

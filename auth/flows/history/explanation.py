@@ -1,4 +1,4 @@
-"""Whether a user can sign in, how, and what prevents it."""
+"""Explains whether and how a user can sign in, and the obstacles."""
 
 import json
 from collections.abc import Iterator, Set
@@ -20,7 +20,7 @@ _ELSEWHERE = (
     " Codes still work on a network where the user passed the second step in the last 365 days, or on any"
     " network after a sign-in with an emailed link."
 )
-# What may lock a user out, with the ways to sign in that it leaves.
+# Possible locks of a user, with the ways to sign in that still work.
 _LOCKS = {
     "passwords": (_LINK, _PASSKEY),
     "codes": (_LINK, _PASSKEY),
@@ -34,7 +34,7 @@ _TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """What keeps a user from signing in, and what to do about it; `act` is an act of the console."""
+    """An obstacle to signing in, and its remedy; `act` is an act of the console."""
 
     text: str
     advice: str
@@ -47,10 +47,9 @@ _NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are the sign-in methods that work, while a lock lasts too; `limits` are those of
-    auth/web/counts.py.
+    """`ways` are the sign-in methods that work, even during a lock; `limits` are those of auth/web/counts.py.
 
-    `claims` are those of `AUTH_TOKEN_CLAIMS` in the next access token, but for those of its session.
+    `claims` are the claims of `AUTH_TOKEN_CLAIMS` in the next access token, without those of its session.
     """
 
     ways: list[str]
@@ -108,7 +107,7 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
 
 
 def _customers(settings: Settings, db: Database, user: Any) -> tuple[list[str], list[Obstacle]]:
-    """Return the ways by the providers of customers, and the obstacles to them."""
+    """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
     domain = (user.email or "").rpartition("@")[2]
     own = [name for name in user.providers if name.startswith(names.PREFIX)]

@@ -5,12 +5,12 @@ from auth.core.text.moments import clock
 from auth.core.text.names import provider
 from auth.core.text.user_agents import device
 
-# Reasons for which the log has the number of attempts.
+# Refusals whose number of attempts is in the log.
 _GUESSES = {
     "invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid",
     "mfa_verification_failed",
 }  # fmt: skip
-# What an act changed.
+# Members of the details that an act changed.
 _CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
 
 

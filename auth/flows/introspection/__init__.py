@@ -1,1 +1,1 @@
-"""POST /introspect: what a token is worth now (RFC 7662)."""
+"""POST /introspect: the current state of a token (RFC 7662)."""

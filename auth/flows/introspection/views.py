@@ -36,7 +36,7 @@ def _of_session(token: str, client: Any) -> dict[str, Any] | None:
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         return None
-    # Refuses tokens from before the user verified a factor too, which look complete.
+    # Also refuses tokens from before the user verified a factor, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
     row = queries.select_user(latchkey.db, **guard.caller(level, of=caller))

@@ -28,7 +28,7 @@ def by_link(token: str) -> Proof:
 
 
 def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Proof:
-    """Return the proof by a code, typed in on a page of the browser with this hash, or sent to the API."""
+    """Return the proof of a code that was typed on a page of the browser with this hash, or sent to the API."""
     macs = asked.parts.codes.macs(address, code)
     return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
@@ -84,8 +84,8 @@ def _issue(
 ) -> tuple[Issue, dict[str, Any]]:
     """Ask the token hook about the session that a link or code opens for a client.
 
-    A first proof or a new address is committed before, because the token says so. The link or code stays
-    good. Also returns the members of the response that tell of the first proof.
+    A first proof or a new address is committed before, because the token contains it. The link or code stays
+    valid. Also returns the members of the response about the first proof.
     """
     issue, outcome = Issue(), Outcome()
     with asked.db.transaction() as tx:
@@ -95,7 +95,7 @@ def _issue(
             outcome = Outcome(refusal=ApiError("otp_expired"))
         elif spent.purpose in one_time.CHANGES:
             is_for_client = _signs_in(user, proof, redirects)
-            # Otherwise it was taken before, and the hook refused.
+            # Otherwise an earlier request took the address, and the hook refused.
             if is_for_client and spent.target not in (user.email, user.phone):
                 outcome = _take_new_address(asked, tx, spent, user, proof, redirects=True)
         else:
@@ -111,7 +111,7 @@ def _issue(
 
 
 def _is_for_client(asked: Asked, spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
-    """Whether an application gets the session, not a browser on our pages, and no authorization code."""
+    """Whether an application gets the session directly, not a browser on our pages or an authorization code."""
     target = asked.parts.redirects.checked(redirect_to or target_of(asked, spent))
     stays_here = waiting.is_elsewhere(asked, spent, is_same=is_same) or asked.parts.redirects.is_own_page(
         target
@@ -120,7 +120,7 @@ def _is_for_client(asked: Asked, spent: Any, redirects: bool, redirect_to: str |
 
 
 def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
-    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
+    # A stranger may have sent the link to sign its reader in as the stranger's user.
     return not redirects and not (first_address.is_without_address(user) and proof["token_hash"])
 
 
@@ -170,7 +170,7 @@ def _confirm_address(
     audit.record(tx, user.id, email, acts, events, **details)
     members: dict[str, Any] = {}
     if spent.purpose == "recovery":
-        # The address that was just proved is not in question.
+        # The address was just proved, so it needs no check.
         recent = [change for change in removal.list_recent(tx, user.id) if change["type"] != kind]
         members["recent_changes"] = recent
     is_kept = proved.sets_password or (is_sign_up and not user.lacks_password)
@@ -179,7 +179,7 @@ def _confirm_address(
     return Outcome(
         session=Session(session, issue) if session and issue else None,
         authorization_code=code,
-        # A code is for the application alone.
+        # Only the application may use the code.
         redirect_to=target_of(asked, spent) if session else spent.redirect_to,
         members=members,
         is_elsewhere=is_elsewhere,
@@ -190,7 +190,7 @@ def _confirm_address(
 def _take_new_address(
     asked: Asked, tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool
 ) -> Outcome:
-    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
+    """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind = addresses.kind_of(spent.target)
     if spent.target != getattr(user, f"new_{kind}"):
         return Outcome(refusal=ApiError("otp_expired"))
@@ -218,7 +218,7 @@ def _take_new_address(
 
 
 def _sign_in_at_new_address(asked: Asked, tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
-    """Open the session about which the hook was asked, once the address was taken."""
+    """Open the session that the hook was asked about, after the change of the address."""
     session = open_session(asked, tx, user.id, "otp", issue)
     details = {"method": "otp", "session_id": session.session_id}
     audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)

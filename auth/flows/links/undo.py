@@ -1,6 +1,6 @@
-"""*This wasn't me*: taking an account back by the link of a notice.
+"""*This wasn't me*: the owner takes the account back with the link of a notice.
 
-It takes a factor that is older than seven days if the user has one: a lost mailbox must not beat a factor.
+A user with a factor older than seven days must use it: a stolen mailbox must not bypass a factor.
 """
 
 from collections.abc import Container
@@ -30,11 +30,11 @@ class Answer(NamedTuple):
 
 
 def challenge(asked: Asked, token: str) -> dict[str, Any] | None:
-    """Return a challenge for the user of a link, with options, or None if no credential is asked for."""
+    """Return a challenge with options for the user of a link, or None if the link asks for no credential."""
     known = _credentials(asked, token)
     if not known:
         return None
-    # The link proves the mailbox, so presence is enough, for passkeys too.
+    # The link proves the mailbox, so user presence is enough, even for passkeys.
     sent, options = asked.parts.relying_party.request_options(known, is_passkey=False)
     row = assertions.write_challenge(asked.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
     return {"challenge_id": row.id, "options": options}
@@ -61,10 +61,10 @@ def _credentials(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
 
 
 def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) -> str | None:
-    """Spend a link, and give the account to the owner of the link's address. Returns the address, or None if
+    """Spend a link, and give the account to the owner of the link's address. Return the address, or None if
     it belongs to another user.
 
-    `kept` are the ids of what was added in the last seven days and stays.
+    `kept` are the ids of recent additions that stay.
     """
     token_hash = one_time.hash_token(token)
     asked.noted.note(token_hash=token_hash, type="undo")
@@ -95,7 +95,7 @@ def _refusal(
     if not factors:
         return None
     if not answer.assertion:
-        # The first page sends none, which is no attempt.
+        # The first page sends no factor. This is not an attempt.
         is_right = bool(answer.code) and factor_codes.proves_owner(asked, tx, factors, answer.code)
         return None if is_right else ApiError("undo.insufficient_aal")
     credential: Any = answer.credential
@@ -108,7 +108,7 @@ def _refusal(
 
 
 def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
-    """Remove what was added, and everything that gives access, and give the address back."""
+    """Remove recent additions and everything that gives access, and restore the address."""
     user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     ids = [way.id for way in removed]
     queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=ids, providers=[])
@@ -138,6 +138,6 @@ def _give_back(asked: Asked, tx: Transaction, user: Any, address: str) -> None:
         email = None if kind == "email" else holder.email
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
-        # Without a link: it would take the account away again.
+        # Without a link, which could take the account away again.
         notify(asked, tx, user, "email_changed", undo=False, new_email=address)
     queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

@@ -53,7 +53,7 @@ _DONE = {
     "undo": "The account was taken back, and its password removed; choose a new one to sign in",
 }
 
-# The sections of the texts of what a form has done, and the text of each.
+# The sections of the texts about the result of a form, and the text of each.
 _TOLD = {
     "declined": "text",
     "change_declined": "text",
@@ -116,7 +116,7 @@ def _decline(form: Mapping[str, str]) -> Response:
 @blueprint.get("/verify/done")
 @refuses_by_page
 def show_done() -> Response:
-    """Tell the browser that has sent the form of a link what that did, so that reloading sends nothing."""
+    """Show the result to the browser that sent the form of a link, so that reloading sends nothing."""
     what, here = forms.signed("done"), request.full_path
     given = (
         waiting.typed_address(current_asked(), request.args.get("typed", ""))
@@ -156,7 +156,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
 
 
 def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str) -> Response:
-    """Show what taking the account back removes. After a form without the right factor, ask for that."""
+    """Show what taking the account back removes. After a form without the right factor, ask for it."""
     asked = current_asked()
     token, is_asked = query["token"], request.method == "POST"
     token_hash = one_time.hash_token(token)
@@ -195,7 +195,7 @@ def _is_program() -> bool:
 
 
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
-    """Spend a link, and redirect to its target, or show what it has done."""
+    """Spend a link, and redirect to its target, or show the result."""
     link_type = query["type"]
     if link_type == "undo":
         return _take_back(query)
@@ -217,7 +217,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         is_removed = "password_removed" in outcome.members
         leads_to_password = outcome.purpose == "recovery" or is_removed
         return _redirect_elsewhere(outcome.session.row, target, leads_to_password, is_removed)
-    # The page that asked for a change would ask another browser to sign in.
+    # In another browser, the page that requested the change would ask for a sign-in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
@@ -241,7 +241,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
 
 
 def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
-    """Sign this browser in without the application, which waits in the one that asked for the link."""
+    """Sign this browser in without the application, which waits in the browser that requested the link."""
     to = redirects.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
     return redirects.redirect_with_cookie(session, to, page, is_removed=is_removed)
@@ -252,7 +252,7 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     leads_to_password = query["type"] in targets.TO_PASSWORD or redirects.is_password_page(target)
     if not latchkey.redirects.is_own_page(target) or not leads_to_password:
         return redirects.redirect_with_error(target, "access_denied", error)
-    # In a browser that is signed in, that page would ask for the password of another user.
+    # In a signed-in browser, that page would ask for another user's password.
     if error.error_code != "otp_expired":
         return redirects.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     g.refused_because = error.error_code

@@ -1,4 +1,4 @@
-"""Links and codes on request. The response never reveals whether a message was sent, as anyone may ask."""
+"""Links and codes on request. Anyone may ask, so the response never reveals whether a message was sent."""
 
 from flask import Blueprint, Response, jsonify, request
 

@@ -1,4 +1,4 @@
-"""Signing in with passkeys, and the WebAuthn challenges and assertions of passkeys and security keys."""
+"""Signs in with passkeys. WebAuthn challenges and assertions of passkeys and security keys."""
 
 import functools
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from sql import Database, Transaction, queries
 log = structlog.get_logger()
 
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
-# The owner of a sign-in's challenge, as the user is not known yet.
+# The owner of a sign-in's challenge. The user is not known yet.
 _NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
 
 
@@ -29,8 +29,8 @@ def write_challenge(
 ) -> "queries.WriteChallenge":
     """Write a challenge, none for an app, and return its id and expiry in Unix seconds.
 
-    A session keeps the five newest; lock its user first. Only rate limits bound those without a session,
-    because strangers could push out each other's.
+    A session keeps the five newest; lock its user first. Only rate limits bound challenges without a session:
+    with a maximum, strangers could remove each other's.
     """
     return queries.write_challenge(
         db,
@@ -62,7 +62,7 @@ def begin_sign_in(asked: Asked) -> dict[str, Any]:
 
 
 def begin_proof(asked: Asked) -> dict[str, Any]:
-    """Return the same as `begin_sign_in`, for the caller's session."""
+    """Like `begin_sign_in`, for the caller's session."""
     with asked.db.transaction() as tx:
         lock_caller(asked, tx)
         return _begin(asked, tx, **own_session(asked))
@@ -119,14 +119,14 @@ def check(
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
         asked.noted.note(user_id=row and row.user_id)
-        # An unknown credential is refused like a wrong signature, and takes as long.
+        # Refuse an unknown credential like a wrong signature, after an equal time.
         public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
         assertion = asked.parts.relying_party.verify_request(
             sent, challenge, public_key, is_passkey=is_passkey
         )
     except InvalidResponse as error:
         raise failed(str(error)) from None
-    # A passkey names its user; a security key may leave that out.
+    # A passkey includes its user. A security key may omit it.
     handle = sent.response.user_handle
     if row is None or ((handle or is_passkey) and handle != webauthn.user_handle(row.user_id)):
         raise failed(WRONG_SIGNATURE)

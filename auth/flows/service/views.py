@@ -28,8 +28,8 @@ blueprint = Blueprint("service", __name__)
 def health() -> Response:
     """Return 200 while the database answers, else 503 in the error envelope.
 
-    With `?strict`, also 503 while requests fail for another reason, which is 200 and `degraded` otherwise: a
-    balancer must not drop all nodes.
+    With `?strict`, also 503 while requests fail for another reason. Otherwise this is 200 and `degraded`: a
+    load balancer must not drop all nodes.
     """
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
@@ -90,7 +90,7 @@ def get_settings() -> Response:
 
 @blueprint.get("/")
 def welcome() -> Response:
-    """Show the welcome page or, after a link, what the link did."""
+    """Show the welcome page or, after a link, its result."""
     settings = latchkey.settings
     return page(
         "welcome.html",

@@ -1,1 +1,1 @@
-"""Sessions: what is issued, the token response, and the session of a browser on our pages."""
+"""Sessions: issuing tokens, the token response, and the session of a browser on our pages."""

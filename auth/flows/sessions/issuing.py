@@ -1,9 +1,9 @@
-"""Between the check of a sign-in and its session: what the token hook says about the token.
+"""Asks the token hook, between the check of a sign-in and its session.
 
-The hook is asked outside any transaction: what the token would say is read before, and the session is
-written only if what decides is still so. What a sign-in makes of its user (a new one, a linked identity, a
-proved address) is committed before, because the token says so. A link or code stays good until the session
-is written. Call the functions here outside any transaction, once the sign-in is known to be good.
+The hook is called outside any transaction: the claims are read before, and the session is written only if the
+inputs of the decision have not changed. Changes of the user by the sign-in (a new user, a linked identity, a
+proved address) are committed before, because the token contains them. A link or code stays valid until the
+session is written. Call the functions here outside any transaction, once the sign-in has been accepted.
 """
 
 import json
@@ -17,24 +17,24 @@ from auth.web.asked import Asked
 from auth.web.errors import unavailable
 from sql import Transaction, queries
 
-# What the operator's code may not change: the service wrote them.
+# Claims that the hook may not change.
 OWN_CLAIMS = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce",
               "aal", "next_aal", "is_anonymous"}  # fmt: skip
-# The digest of nothing: there is no token to ask about.
+# The digest without a token to ask about.
 _NOTHING = ""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """A token that is about to be issued, by the session with this id, which may not exist yet.
+    """A token that the session with this id is about to issue. The session may not exist yet.
 
     Without a token hook, or for a session on our pages, it is only the id. Otherwise `decides` is a digest of
-    what decided before the hook was asked, and `answer` has the claims that it wants.
+    the inputs of the decision before the call of the hook, and `answer` contains the hook's claims.
     """
 
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     user_id: str | None = None
-    # The session that decides: that of the token, or the one that opens it.
+    # The session that decides: the token's session, or the one that opens it.
     decided_by: str | None = None
     decides: str | None = None
     answer: dict[str, Any] | None = None
@@ -47,18 +47,18 @@ class Issue:
                 raise unavailable()
 
     def claims(self, asked: Asked, composed: dict[str, Any]) -> dict[str, Any]:
-        """Return the claims to sign for those of what was written."""
+        """Return the claims to sign, from the claims that were written."""
         if self.answer is None:
             if token_hook(asked):
                 raise RuntimeError("a token is issued without its hook")
             return composed
-        # The answer, with the times and the level of what was written meanwhile.
+        # The answer, with the times and the level that were written meanwhile.
         answered = {name: value for name, value in self.answer.items() if name not in OWN_CLAIMS}
         written = (OWN_CLAIMS | {"amr"} & self.answer.keys()) & composed.keys()
         return answered | {name: composed[name] for name in written}
 
 
-# Not about a session for a browser on our pages.
+# Not for the session of a browser on our pages.
 def is_asked(asked: Asked, *, for_client: bool) -> bool:
     return for_client and token_hook(asked) is not None
 
@@ -72,7 +72,7 @@ def about_new(
     provider: str | None = None,
     opener: str | None = None,
 ) -> Issue:
-    """Ask the hook about a user's session, which one on our pages may open."""
+    """Ask the hook about a new session of a user, which a session on our pages may open."""
     issue = Issue(user_id=user_id, decided_by=opener)
     if not is_asked(asked, for_client=for_client):
         return issue
@@ -90,7 +90,7 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
 
 
 def about_refresh(asked: Asked, session_id: str, counter: int) -> Issue:
-    """Ask the hook, which there is, about a refresh, once it is counted."""
+    """Count a refresh, then ask the hook, which must be set."""
     row = queries.begin_refresh(asked.db, session_id=session_id, counter=counter)
     return answered(asked, Issue(session_id), row and compose(asked, row, session_id), row, "token_refresh")
 
@@ -106,7 +106,7 @@ def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
 
 
 def answered(asked: Asked, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
-    """Ask the hook about claims, those of a row with `decides`, if there are any."""
+    """Ask the hook about the claims of a row with `decides`, if it has any."""
     ask = token_hook(asked)
     if ask is None or claims is None:
         return replace(issue, decides=_NOTHING)

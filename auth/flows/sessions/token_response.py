@@ -1,5 +1,5 @@
-"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or the
-authorization code (RFC 7636) that stands for it."""
+"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or the authorization
+code (RFC 7636) for it."""
 
 import hmac
 import json
@@ -16,7 +16,7 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
-# As GoTrue's clients read it.
+# In the format of GoTrue's clients.
 _WEAK_PASSWORD: dict[str, Any] = {
     "weak_password": {
         "message": "This password is known from data breaches. Choose another one.",
@@ -27,11 +27,11 @@ _WEAK_PASSWORD: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Session:
-    """A row of `open_session`, and the issue of its token if it is for a client."""
+    """A row of `open_session`, and the `Issue` of its token if it is for a client."""
 
     row: Any
     issue: Issue
-    # Whether its password is one of a data breach.
+    # Whether a data breach has exposed the password.
     is_leaked: bool = False
 
 
@@ -45,9 +45,9 @@ class Outcome:
     redirect_to: str | None = None
     # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
     members: dict[str, Any] = field(default_factory=dict)
-    # A link that another browser asked for: the application gets nothing.
+    # Another browser requested the link: the application gets nothing.
     is_elsewhere: bool = False
-    # That of a link or code.
+    # The target of a link or code.
     purpose: str | None = None
 
 
@@ -108,9 +108,9 @@ def write_code(
     *,
     tells: bool = False,
 ) -> str:
-    """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any.
+    """Write a code and return it. `opened_by` is the session on our pages that passes it on, if any.
 
-    Where it stands for a sign-in that is not by a message, it `tells` the user of a new one.
+    If the sign-in did not use a message, `tells` sends a notice of a new sign-in.
     """
     code = one_time.new_token()
     row = queries.write_authorization_code(
@@ -179,7 +179,7 @@ def open_application_session(
     opened_by: str | None,
     provider: str | None = None,
 ) -> "queries.OpenSession":
-    """Open a session, for an application that a session on our pages may have let in, and return its row."""
+    """Open a session for an application, perhaps from a session on our pages, and return its row."""
     row = open_session(asked, tx, owner.id, method, issue, is_handed_over=opened_by is not None)
     if provider:
         row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)

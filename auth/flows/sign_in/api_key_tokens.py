@@ -1,4 +1,4 @@
-"""API keys in place of a sign-in: short access tokens, which only GET /user accepts here."""
+"""API keys instead of a sign-in: short-lived access tokens, which only GET /user accepts here."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
 
 
 def _use(asked: Asked, id: str, key: str) -> "queries.UseApiKey | None":
-    """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets."""
+    """Return the row of a live key, or None if it is invalid. Count uses and wrong secrets."""
     settings, macs, network = asked.settings, asked.parts.api_keys.macs(key), asked.client["network"]
     with asked.db.transaction() as tx:
         verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)
@@ -77,7 +77,7 @@ def _compose(asked: Asked, row: Any) -> dict[str, Any]:
 
 
 def introspect(asked: Asked, key: str) -> dict[str, Any] | None:
-    """Return what a live key stands for, or None."""
+    """Return the claims of a live key, or None."""
     try:
         id = api_keys.read_id(key)
     except InvalidApiKey:
@@ -90,7 +90,7 @@ def introspect(asked: Asked, key: str) -> dict[str, Any] | None:
 
 
 def introspect_token(asked: Asked, token: str) -> dict[str, Any] | None:
-    """Return the claims of now for an access token of a live key, or None. Raises `InvalidAccessToken`."""
+    """Return the current claims for an access token of a live key, or None. Raises `InvalidAccessToken`."""
     caller = asked.parts.access_tokens.verify_of_api_key(token)
     row = user_of(asked.db, caller)
     if row is None or row.state != "live":

@@ -1,4 +1,4 @@
-"""Signing in with the identity that a provider returned: finding its user, linking it or creating one."""
+"""Signs in with a provider's identity: finds its user, links it, or creates a user."""
 
 import hashlib
 import uuid
@@ -23,7 +23,7 @@ from sql import Transaction, queries
 
 _TRIES = 4
 ADMINISTRATOR = "admin"
-# What `spend_id_token` needs, if there is one.
+# The parameters of `spend_id_token`, if there is a token.
 IdToken = dict[str, Any] | None
 
 
@@ -35,7 +35,7 @@ _User: TypeAlias = "queries.LockUserByIdentity | queries.LockUserByEmail | queri
 
 
 class _NewUser(Exception):
-    """The hook has not been asked about the user who would be created."""
+    """The hook has not been asked about the new user."""
 
 
 def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
@@ -45,7 +45,7 @@ def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
 
 
 def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
-    """Return the identity of a valid id_token, and what `spend_id_token` needs."""
+    """Return the identity of a valid id_token, and the parameters of `spend_id_token`."""
     provider = find_provider(asked, body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
@@ -56,7 +56,7 @@ def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity,
         raise unavailable("provider.service_unavailable") from None
     except ProviderError:
         raise invalid_id_token() from None
-    # Without the signature, which can be spelled in several ways: a token is accepted once.
+    # Without the signature, which has several spellings: a token is accepted once.
     signed = body["id_token"].rpartition(".")[0]
     return identity, {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
 
@@ -69,7 +69,8 @@ def sign_in(
     code_challenge: str | None = None,
     id_token: IdToken = None,
 ) -> Outcome:
-    """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
+    """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
+    new user.
 
     With a code challenge, return an authorization code instead of a session.
     """
@@ -92,7 +93,7 @@ def sign_in(
 
 
 def _issue(asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
-    """Ask the token hook, once the user is created or linked, unless the sign-in will be refused."""
+    """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
     with asked.db.transaction() as tx:
         is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
         user = None if is_spent else _user_of(asked, tx, identity, new_user_id)
@@ -117,7 +118,7 @@ def _try_sign_in(
         user = _user_of(asked, tx, identity, user_id)
         if isinstance(user, ApiError):
             return Outcome(refusal=user)
-        # A first proof of the address: what was known before was of others.
+        # A first proof of the address: known networks from before may belong to others.
         is_first = not getattr(user, "email_proved", True)
         if code_challenge:
             code = write_code(asked, tx, user.id, code_challenge, "oauth", tells=not is_first, **known)
@@ -159,8 +160,8 @@ def _user_of(
 
 
 def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
-    """Hold the customer's provider of an identity until the transaction ends, and return its domains now."""
-    # By the issuer too: the provider may have got another one since it was asked.
+    """Hold the customer's provider of an identity until the transaction ends, and return its current domains."""
+    # Also by the issuer: the provider's may have changed since the request.
     held = queries.hold_identity_provider(tx, id=str(identity.customer), issuer=identity.issuer)
     if held is None or not held.enabled:
         return ApiError("sso_provider_disabled")
@@ -174,7 +175,7 @@ def _refusal_of_customer(
 ) -> ApiError | None:
     """Return why a customer's provider may not sign in a locked user, or None.
 
-    It signs in users whom it made, whose address nobody has proved yet, or whom an administrator moved to it.
+    It signs in users whom it created, whose address is not proved yet, or whom an administrator moved to it.
     """
     if user.role == ADMINISTRATOR:
         return ApiError("admin.user_sso_conflict")
@@ -183,7 +184,7 @@ def _refusal_of_customer(
         return None if is_its_address else ApiError("customer.email_address_not_authorized")
     if queries.spend_adoption(tx, user_id=user.id, provider_id=provider_id):
         return None
-    # What a user with another proved address keeps may be a stranger's.
+    # The data of a user with another proved address may be a stranger's.
     return ApiError("user_sso_conflict") if user.email_proved or user.phone_proved else None
 
 
@@ -192,15 +193,15 @@ def _domain(email: str | None) -> str:
 
 
 def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
-    """Link an identity to the user of its email, and return False if the user has another of the provider."""
+    """Link an identity to the user of its email. Return False if the user has another one of the provider."""
     if not user.email_proved:
         queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
     is_new = queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
     if not queries.use_identity(tx, user_id=user.id, **identity.row):
         return False
-    # Else a concurrent request has linked it.
+    # Otherwise a concurrent request has linked it.
     if is_new and user.email_proved:
-        # The first proof drops what the user had before, and a link must not bring it back.
+        # The first proof removes the user's earlier data, and a link must not restore it.
         notify(asked, tx, user, "identity_linked", provider=identity.provider)
     if is_new:
         acts = ["identity_linked", None if user.email_proved else "email_confirmed"]

@@ -23,7 +23,7 @@ class ProviderRefusal(ApiError):
 
 
 def find_provider(asked: Asked, name: str) -> Provider | None:
-    """Return the provider of a name: of the settings, also under an alias, or of a customer."""
+    """Return the provider of a name or alias: from the settings, or of a customer."""
     known = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
     return known or next(filter(None, (each.find_provider(name) for each in asked.parts.extensions)), None)
 
@@ -49,7 +49,7 @@ def write_flow(
     secrets: dict[str, Any],
     **columns: Any,
 ) -> None:
-    """Write a flow of a `browser_hash`; or of a `user_id` and `session_id`, to link an identity."""
+    """Write a flow of a `browser_hash`, or of a `user_id` and `session_id` to link an identity."""
     flow_id = str(uuid.uuid4())
     names = ("browser_hash", "redirect_to", "code_challenge", "user_id", "session_id")
     queries.insert_oauth_flow(

@@ -1,4 +1,4 @@
-"""Signing in with a password. What a check has shown is told once it is recorded, and not before."""
+"""Signs in with a password. A verdict is recorded before it is revealed."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ def sign_in_with_password(
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     admission.check_channel(asked, email, phone, sends=False)
     address = {"email": email, "phone": phone}
-    # An unknown address and a user without a password cost the same statements and hash as a wrong password.
+    # An unknown address, or a user without a password, costs the same statements and hash as a wrong
+    # password.
     known = _look_up(asked, address)
     password_hash, issue = known.password_hash, Issue()
     while True:
@@ -26,7 +27,7 @@ def sign_in_with_password(
         if is_right and not asked.parts.passwords.lasting.match(password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
         if is_right and issue.decides is None and is_asked(asked, for_client=for_client):
-            # The hook, too, is told that the password was right.
+            # The call of the hook also reveals that the password was right.
             _record_verdict(asked, address, is_right)
             issue = about_new(asked, known.user_id, "password", for_client=for_client)
         row = _open(
@@ -41,7 +42,7 @@ def sign_in_with_password(
             **asked.client,
         )
         if row.state == "live":
-            # Never before: a refused attempt must not tell whether its password has leaked.
+            # Only now: a refused attempt must not reveal whether its password has leaked.
             leaked = asked.parts.leaked_passwords
             is_leaked = leaked is not None and leaked.when_used(password)
             if is_leaked:
@@ -49,7 +50,7 @@ def sign_in_with_password(
             return Session(row, issue, is_leaked)
         if row.state != "password_changed":
             raise _refusal(asked, row.state, row)
-        # A simultaneous log-in has renewed the hash, or the password was changed.
+        # A concurrent log-in has renewed the hash, or the password was changed.
         password_hash = row.password_hash
 
 

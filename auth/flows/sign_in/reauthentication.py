@@ -1,4 +1,4 @@
-"""What a caller may do, and the proofs that some acts need (ASVS 3.7.1).
+"""Decides whether a caller may do an act, and which proof it needs (ASVS 3.7.1).
 
 The SQL function `refusal_of_act` decides; docs/security.md shows its table. A proof is an authentication of
 the last 15 minutes, by a factor if the user has one.
@@ -14,14 +14,14 @@ from auth.web.asked import Asked, CallerParameters, admit
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
-# Seconds for which one counts on the pages at least: they ask for it on another page, before the change.
+# The least seconds for which the pages accept a proof: they ask for it on another page, before the change.
 _LEAST_ON_PAGES = 300
 _CREDENTIALS = (
     "current_password, factor_code from an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
 )
 _CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
-# What satisfies the refusals of `refusal_of_act`, and the end of the sentence that says why.
+# The proofs that satisfy the refusals of `refusal_of_act`, and the end of the message.
 _WANTED = {
     "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
     _CODE: (
@@ -33,7 +33,7 @@ _WANTED = {
         "a user with a factor needs one used in this session in the last 15 minutes",
     ),
 }
-# The members of a body that satisfy a refusal; the first one counts.
+# The members of a body that satisfy a refusal. The first one counts.
 _ACCEPTED = {_CODE: ("nonce",), _FACTOR: ("factor_code",)}
 _ANY = ("current_password", "factor_code", "nonce")
 
@@ -55,12 +55,12 @@ def change(kind: str) -> Act:
 
 
 def remove(kind: str | None, id: str | None = None) -> Act:
-    """Return the removal of a credential. The kind of a verified one is known by its id."""
+    """Return the removal of a credential. The id of a verified one determines its kind."""
     return Act("remove", kind, id)
 
 
 def code_address(known: Any) -> str | None:
-    """Return the confirmed address of a caller to which the code for a proof is sent, if any."""
+    """Return the caller's confirmed address for codes of a proof, if any."""
     return (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone) or None
 
 
@@ -89,21 +89,21 @@ def require(asked: Asked, *acts: Act) -> None:
 
 
 def give_proof(asked: Asked, known: Any, body: dict[str, Any], *acts: Act) -> str | None:
-    """Check the current password or code of a body, and return what it proves. None, unchecked, if the acts
-    need none.
+    """Check the current password or code of a body, and return the kind of proof. None, without a check, if
+    the acts need none.
     """
     key = proof_needed(asked, *acts)
     return check_credential(asked, known, body, key) if key else None
 
 
 def record_reauthentication(asked: Asked, known: Any, body: dict[str, Any]) -> str:
-    """Check a body's password or code, record that in the session, and return the time in ISO 8601."""
+    """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
     given = check_credential(asked, known, body)
     with asked.db.transaction() as tx:
         caller = lock_caller(asked, tx)
         queries.record_reauthentication(tx, session_id=asked.caller.session_id, given=given)
         if "nonce" not in body:
-            # The statement that spends a code records it.
+            # The statement that spends a code also records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
     return caller.moment
 
@@ -118,8 +118,8 @@ def lock_caller(
 ) -> "queries.LockCaller":
     """Lock and return the caller's row. Refuse if the session has ended, or may not do the acts.
 
-    `given` is what `give_proof` returned, or `begun` if an earlier request asked for the proof; `wanted` what
-    the error asks for; `caller` is that of the request, unless it is named.
+    `given` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `wanted` is
+    the proof that the error asks for; `caller` is by default the caller of the request.
     """
     caller = caller or asked.caller_parameters()
     row = queries.lock_caller(tx, given=given, **_asked(asked, acts, caller))
@@ -150,13 +150,13 @@ def check_credential(
 
 
 def proof_refusal(key: str = "reauthentication_needed", wanted: str | None = None) -> ApiError:
-    """Return the error that asks for a proof; `wanted` says what to give, if not what the key asks for."""
+    """Return the error that asks for a proof: `wanted`, or the one of the key."""
     what, why = _WANTED[key]
     return ApiError(key, f"give {wanted or what}: {why}")
 
 
 def _asked(asked: Asked, acts: tuple[Act, ...], caller: CallerParameters) -> dict[str, Any]:
-    """Return the caller, the acts, and how many seconds a proof and another authentication count."""
+    """Return the caller, the acts, and the seconds for which a proof and another authentication count."""
     most = asked.settings.reauthentication_age
     # The access tokens of applications expire.
     if most is not None and caller["caller_expires_at"] is None:

@@ -82,7 +82,7 @@ def _refresh() -> Response:
     issue = issuing.about_refresh(asked, *sent) if issuing.token_hook(asked) else Issue(sent.session_id)
     row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
-        # Something has changed since the hook was asked; without an answer, the session gives no token.
+        # The user or the session has changed since the hook was asked. Without an answer, there is no token.
         raise unavailable() if issue.answer else _refresh_refusal(sent)
     settings = latchkey.settings
     if settings.rate_limits_enabled:

@@ -1,7 +1,7 @@
-"""Links and codes that a browser asked for on our pages, and links that are opened in others.
+"""Links and codes that a browser requested on our pages, and links opened in other browsers.
 
-A cookie binds both to the browser. A code works there alone (ASVS 6.6.2). No browser gains a session because
-its link was opened elsewhere: a stranger could ask for a link, wait until its owner opens it, and be in.
+A cookie binds both to the browser. A code works only there (ASVS 6.6.2). A browser gets no session when its
+link is opened elsewhere: a stranger could request a link, and wait until the owner of the address opens it.
 """
 
 from typing import Any
@@ -17,14 +17,14 @@ from sql import queries
 
 
 def asker(asked: Asked) -> dict[str, str | None]:
-    """Return the columns of a link that say from where it was asked for."""
+    """Return the columns of a link about its requester."""
     return {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
 
 
 def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
     """Keep an address that this browser typed for the URL of a page, and return the id.
 
-    It lives as long as what the page waits for.
+    It lives as long as the link or code.
     """
     lifetime = promises.LINK_LIFETIME if is_email(address) else promises.SMS_CODE_LIFETIME
     return queries.keep_typed_address(
@@ -33,7 +33,7 @@ def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_
 
 
 def typed_address(asked: Asked, id: str) -> "queries.SelectTypedAddress | None":
-    """Return what this browser typed, for the `id` in the URL of a page, or None."""
+    """Return the address that this browser typed, for the `id` in the URL of a page, or None."""
     browser_hash = asked.browser_hash
     if not is_uuid(id) or browser_hash is None:
         return None
@@ -41,13 +41,13 @@ def typed_address(asked: Asked, id: str) -> "queries.SelectTypedAddress | None":
 
 
 def is_elsewhere(asked: Asked, link: Any, *, is_same: bool = False) -> bool:
-    """Whether a link was asked for in another browser.
+    """Whether another browser requested a link.
 
     A link of the API has no cookie. With a code challenge it is useless in another browser, so the browsers
-    are compared, unless the user says that they are the same: phones and desktops differ, and two browsers
-    of one kind count as the same. So do all where the link leads to an application's own scheme: a WebView
-    asks, the system's browser opens the link, and the application on this device redeems the code. Without
-    pages there is nowhere else to go on.
+    are compared, unless the user says that they are the same: phones and desktops differ, and two browsers of
+    one kind count as the same. All count as the same if the link opens an application's own scheme: a WebView
+    requests it, the system's browser opens it, and the application on this device redeems the code. Without
+    pages, there is no other way to continue.
     """
     if link.browser_hash and link.purpose not in one_time.CHANGES:
         return bytes(link.browser_hash) != asked.browser_hash
@@ -61,15 +61,15 @@ def is_elsewhere(asked: Asked, link: Any, *, is_same: bool = False) -> bool:
 
 
 def used_link(asked: Asked, address: str, purpose: str) -> "queries.SelectUsedLink | None":
-    """Return the `user_id` of a link that this browser asked for, once it is used anywhere, or None."""
+    """Return the `user_id` of a link that this browser requested, once it is used in any browser, or None."""
     return queries.select_used_link(
         asked.db, target=address, purpose=purpose, browser_hash=asked.browser_hash
     )
 
 
 def code_elsewhere(asked: Asked, link: Any, token: str) -> str | None:
-    """Return the code of a link's message if it works in the browser that asked for both, or None."""
+    """Return the code of a link's message if it works in the browser that requested both, or None."""
     code = one_time.code_of(token)
     row = queries.select_newest_code(asked.db, target=link.target, browser_hash=link.browser_hash)
-    # A node of 0.3.1 has sent another code.
+    # A node of 0.3.1 sent another code.
     return code if row and bytes(row.code_mac) in asked.parts.codes.macs(link.target, code) else None

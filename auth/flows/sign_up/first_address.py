@@ -1,4 +1,4 @@
-"""The first address of a user. It makes an anonymous one permanent, as an identity or a passkey does."""
+"""The first address of a user. It makes an anonymous user permanent, like an identity or a passkey."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from sql import Transaction, queries
 
 
 def is_without_address(user: Any) -> bool:
-    """Whether the next address is the first, which may belong to a person unrelated to the user."""
+    """Whether the next address is the first. It may belong to a person unrelated to the user."""
     return user.is_anonymous or not (user.email or user.phone)
 
 
@@ -27,10 +27,10 @@ def request_address(
     link: Mapping[str, str | bytes | None],
     channel: str | None = None,
 ) -> None:
-    """Send the link or code that confirms an address, which the caller has checked unless it is the first.
+    """Send the link or code that confirms an address. The caller has checked it, unless it is the first.
 
-    Then a taken one runs the same statements: anyone can become an anonymous user, and must not learn which
-    addresses have a user.
+    A taken first address runs the same statements: anyone can become an anonymous user, and must not learn
+    which addresses have a user.
     """
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
@@ -45,7 +45,7 @@ def request_address(
 
 
 def set_addresses(asked: Asked, tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
-    """Give the caller its first addresses at once, as `AUTH_AUTOCONFIRM` gives them to a sign-up."""
+    """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
     for provider, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(tx, user_id=caller.id, provider=provider, address=address, is_confirmed=True)
@@ -54,7 +54,7 @@ def set_addresses(asked: Asked, tx: Transaction, caller: Any, email: str | None,
 
 
 def finish(asked: Asked, tx: Transaction, user_id: str, session_id: str | None) -> None:
-    """End all sessions except the one that asked, and notify the owner of the address.
+    """End all sessions except the requesting one, and notify the owner of the address.
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """

@@ -67,9 +67,9 @@ def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
 def _create(
     asked: Asked, insert: Callable[[Transaction], str | None], email: str | None, by: str, method: str
 ) -> Session | None:
-    """Insert a user and open a session, in one transaction, unless the token hook is asked in between.
+    """Insert a user and open a session, in one transaction unless the token hook is called in between.
 
-    Returns None if nobody was inserted.
+    Return None if no user was inserted.
     """
     made = {"by": by, "method": method}
     with asked.db.transaction() as tx:
@@ -113,12 +113,12 @@ def _sign_up_unconfirmed(
         owner = queries.select_address_owner(tx, address=address)
         owner_id = owner and owner.id
         is_repeated = bool(is_hidden and owner and owner.is_unused) and not user.is_created
-        # Over the quota too: a stranger who has used it up would have sent the only code.
+        # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
         queries.dispute_sign_up(tx, address=address, is_repeated=is_repeated, **own)
         kind = "signup_attempt" if is_hidden and owner and email else "none"
         if user.is_created or is_repeated:
             kind = "signup"
-        # Over the quota no email is sent, and the sign-up could not be confirmed.
+        # Beyond the quota no email is sent, and the sign-up could not be confirmed.
         kind = "none" if counted.refused_by else kind
         has_secrets = kind == "signup"
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
@@ -139,7 +139,7 @@ def _sign_up_unconfirmed(
 def create_addressed_user(
     tx: Transaction, body: dict[str, Any], new_id: str | None, made_by: str, **columns: Any
 ) -> str | None:
-    """Create a user without a sign-up, if there is an id. Return it, or None if the address is taken."""
+    """Create a user without a sign-up, if an id is given. Return the id, or None if the address is taken."""
     defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}, "is_invited": False}
     created = queries.insert_addressed_user(
         tx,

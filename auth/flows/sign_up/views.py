@@ -33,7 +33,7 @@ def _as_many_as_both() -> str:
     return f"{sum(limit.amount for limit in limits)} per {period} seconds"
 
 
-# The body says which of the two limits counts, but is not parsed before one has.
+# The body decides which of the two limits counts, but one must count before the body is parsed.
 @limiter.shared_limit(
     _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.rate_limits_enabled
 )
@@ -44,7 +44,7 @@ def _sign_up_by_body() -> ResponseReturnValue:
 def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
     if any(body.get(name) is not None for name in ("email", "phone", "password")):
         return False
-    # While anonymous users are disabled, `{}` is a sign-up without an email. The clients always send these
+    # While anonymous users are disabled, `{}` is a sign-up without an email. Clients always send these
     # members.
     return latchkey.settings.anonymous_enabled or bool(body.keys() & {"data", "gotrue_meta_security"})
 

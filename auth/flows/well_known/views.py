@@ -1,4 +1,4 @@
-"""What applications and services read to verify tokens and to find the endpoints (RFC 7517, RFC 8414)."""
+"""The documents that let applications and services verify tokens and find the endpoints (RFC 7517, RFC 8414)."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ def jwks() -> Response:
     """Return the public keys that verify access tokens and ID tokens (RFC 7517)."""
     of_openid = latchkey.openid_keys.published()
     keys = public_jwks(*latchkey.access_tokens.keys, *(of_openid or ()))
-    # Without the database they are not known, so the set is not complete.
+    # Without the database the keys are unknown, and the set would be incomplete.
     return _cached({"keys": keys}, 0 if of_openid is None else _KEYS_AGE)
 
 
@@ -43,7 +43,7 @@ def oauth_metadata() -> Response:
 @blueprint.get("/.well-known/oauth-authorization-server/<path:issuer_path>")
 @any_origin
 def metadata_of_path(issuer_path: str) -> Response:
-    """Return the metadata where clients look for that of an issuer with a path (RFC 8414, section 3.1)."""
+    """Return the metadata at the URL for an issuer with a path (RFC 8414, section 3.1)."""
     if issuer_path != urlsplit(latchkey.settings.jwt_issuer).path.strip("/"):
         raise ApiError("not_found")
     return _cached(_metadata(), _METADATA_AGE)

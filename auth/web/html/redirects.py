@@ -21,15 +21,15 @@ from auth.web.context import current_parts, latchkey
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check
 
-# A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
+# A cookie with the last sign-in method of this browser: `password`, `code`, `passkey` or a provider's name.
 LAST_USED = "latchkey_last_used"
-# What the page for a new password is told.
+# A message for the page for a new password.
 PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
 
 
 def own_page(name: str | None) -> str | None:
-    """Return the path of the page that a parameter `next` names, or None."""
+    """Return the path of the page in a parameter `next`, or None."""
     pages = chain.from_iterable(each.next_pages() for each in latchkey.extensions)
     return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
 
@@ -39,7 +39,7 @@ class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
     Or a page of ours, `next`, which also gets the others. `then` is `site` if a sign-up or a new password
-    leads on to AUTH_SITE_LOGIN_URL, without tokens.
+    continues at AUTH_SITE_LOGIN_URL, without tokens.
     """
 
     redirect_to: str | None = None
@@ -74,13 +74,13 @@ class Destination:
         return {name: value for name, value in asdict(self).items() if value}
 
     def or_site(self) -> "Destination":
-        """Return a destination that leads on to the site, if to nothing else."""
+        """Return this destination, or the site if it is empty."""
         if self or self.next or not latchkey.settings.has_site:
             return self
         return replace(self, then="site")
 
     def path(self, page: str) -> str:
-        """Return the path of a page of ours, with this destination in its query."""
+        """Return the path of a page of ours with this destination in its query."""
         return with_query(page, self.parameters) if self.parameters else page
 
     def own_url(self, page: str) -> str:
@@ -119,7 +119,7 @@ def is_password_page(target: str) -> bool:
 
 
 def ends_of(target: str) -> tuple[str, str | None]:
-    """Return the URL of the application that a target leads to, and the page of ours, if any."""
+    """Return the application's URL of a target, and the page of ours, if any."""
     if not latchkey.redirects.is_own_page(target):
         return target, None
     destination = _destination(target)
@@ -127,7 +127,7 @@ def ends_of(target: str) -> tuple[str, str | None]:
 
 
 def entrance(target: str) -> Destination:
-    """Return where a browser without the code begins: at the application or our page that a link leads to."""
+    """Return the start for a browser without the code: the application or our page of a link."""
     is_ours = latchkey.redirects.is_own_page(target)
     asked = _destination(target) if is_ours else Destination(target)
     if asked.next:
@@ -141,7 +141,7 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     g.refused_because = refusal.error_code
     code = {"error_code": refusal.error_code}
-    # For the developer, who does not look into the log first.
+    # For developers, who do not read the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(target):
         return redirect(with_query(target, forms.signed_query(**code, **reason)))
@@ -149,7 +149,7 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
-    """Redirect with a message in the fragment, or to a page of ours, which tells what is done."""
+    """Redirect with a message in the fragment, or to a page of ours that shows the result."""
     if latchkey.redirects.is_own_page(target):
         return redirect(with_query(target, forms.signed_query(done=what)))
     return redirect(with_fragment(target, {"message": message, "type": what}))
@@ -163,8 +163,9 @@ def redirect_with_cookie(
     way: str | None = None,
     is_removed: bool = False,
 ) -> Response:
-    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page,
-    which says if the first proof has removed the password of a sign-up.
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination or a page.
+
+    The page shows whether the first proof has removed the password of a sign-up.
     """
     return _sign_in_browser(destination.own_url(page), session, way, is_removed=is_removed)
 
@@ -190,8 +191,8 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
 
 
 def is_expected(destination: Destination) -> bool:
-    """Whether the caller's browser comes from the application to which a flow of ours has led it. Once."""
-    # Another page may send it here too: only the page that made the challenge can use the code.
+    """Whether the caller's browser comes from the application to which we redirected it. True only once."""
+    # Another page may also send it here, but only the page that made the challenge can use the code.
     site = origin(latchkey.settings.site_login_url)
     if not destination.code_challenge or origin(destination.url) != site:
         return False
@@ -213,14 +214,14 @@ def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: 
 def _destination(target: str) -> Destination:
     query = dict(parse_qsl(urlsplit(target).query))
     try:
-        # The client that requested the link chose it, and it was not checked then.
+        # The client that requested the link chose this URL, which was not checked then.
         return Destination.read(check(form_schemas.Destination(), query))
     except ApiError:
         return Destination()
 
 
 def redirect_after_sign_in(destination: Destination) -> Response:
-    """Redirect like `redirect_onward`, or to the page for what is missing."""
+    """Redirect like `redirect_onward`, or to the page for the missing step."""
     try:
         return redirect_onward(destination)
     except ApiError as error:
@@ -228,5 +229,5 @@ def redirect_after_sign_in(destination: Destination) -> Response:
             return redirect(destination.own_url("second-step"))
         if error.error_code not in ("hook_refused", "hook_failed"):
             raise
-        # The user is signed in here, perhaps by a code that is spent, and may try again.
+        # The user is signed in here, perhaps with a spent code, and may try again.
         return redirect_with_error(destination.own_url("sign-in"), "access_denied", error)
