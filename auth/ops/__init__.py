@@ -1,1 +1,1 @@
-"""What an operator runs: commands, processes, the doctor, backups, transfer, the test server."""
+"""Programs for operators: commands, processes, the doctor, backups, transfer, the test server."""

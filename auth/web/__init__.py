@@ -1,4 +1,4 @@
-"""The steps that every request passes, and what views say about their routes."""
+"""The steps of every request, and the declarations of routes."""
 
 from auth.web.declarations import (
     Level,

@@ -1,6 +1,6 @@
-"""Flask's application, request and response, for bodies that are bounded, and JSON.
+"""Flask's application, request and response, with bounded bodies and JSON.
 
-The comments give what an override saves of the time that GET /user takes in the application.
+The percentages in comments are the share of the application's time for GET /user that an override saves.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 class BoundedRequest(Request):
     def _load_form_data(self) -> None:
-        # Error pages read forms too, also of requests without a view, or refused by it.
+        # Error pages also read forms, even of requests that have no view or that it refused.
         if "form" in vars(self):
             return
         most, is_form = g.route.max_body, g.route.accepts_forms and self.mimetype == FORM
@@ -38,7 +38,7 @@ class BoundedRequest(Request):
 
 
 class JsonProvider(DefaultJSONProvider):
-    """Writes JSON with the same spaces as Postgres, and in our order."""
+    """Writes JSON with the spaces of Postgres, in our order."""
 
     sort_keys = False
 
@@ -64,23 +64,23 @@ class Application(Flask):
         raise NotFound
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        # No route depends on the host, which need not be parsed: 5 %.
+        # No route depends on the host, so it is not parsed: 5 %.
         if request is None:
             return None
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        return func  # no view or hook is a coroutine, which Flask would ask each of them: 4 %
+        return func  # Flask would check whether each view and hook is a coroutine; none is: 4 %
 
 
 class Redirect(Response):
-    """A redirect to a URL as it is, of which only control characters, spaces and non-ASCII are encoded."""
+    """A redirect to an unchanged URL, with only control characters, spaces and non-ASCII encoded."""
 
     def __init__(self, url: str, status: int) -> None:
         super().__init__(status=status, headers={"Location": quote(url, safe=_VISIBLE)})
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        # Werkzeug would write it anew: app:///path as app:/path, and a host in lower case.
+        # Werkzeug would rewrite it: app:///path as app:/path, and a host in lower case.
         headers = super().get_wsgi_headers(environ)
         headers["Location"] = self.headers["Location"]
         return headers
@@ -93,11 +93,11 @@ def redirect(url: str, status: int = 303) -> Response:
 
 
 class JsonResponse(Response):
-    """A response with a body, which is JSON already. So its status is not 204 or 304."""
+    """A response whose body is JSON already. Its status is not 204 or 304."""
 
     default_mimetype = "application/json"
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        # Werkzeug would copy the headers, to make Location absolute: 4 %.
+        # Werkzeug would copy the headers to make Location absolute: 4 %.
         start_response(self.status, self.headers.to_wsgi_list())
         return () if environ["REQUEST_METHOD"] == "HEAD" else self.iter_encoded()

@@ -29,8 +29,8 @@ _REASONS = {
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",
 }  # fmt: skip
-# Access tokens expire all the time; only those sent to administrative routes deserve a row. Limits of others
-# than sessions belong to no user.
+# Access tokens expire all the time, so only those at administrative routes get a row. Only the limits of
+# sessions belong to a user.
 _REASONS_OF = {
     "admin_refused": ("bad_jwt",),
     "refresh_refused": ("over_request_rate_limit",),
@@ -39,7 +39,7 @@ _REASONS_OF = {
 
 
 def origin() -> dict[str, str | None]:
-    """Return the actor of this request, command or service, and the client it acts from."""
+    """Return the actor of this request, command or service, and its client."""
     if not has_request_context():
         return of_command() if click.get_current_context(silent=True) else {"actor": "service"}
     known: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
@@ -52,7 +52,7 @@ def origin() -> dict[str, str | None]:
 
 
 def of_command() -> dict[str, str | None]:
-    """Return the actor of a command. sudo and deploy/latchkey say who ran them."""
+    """Return the actor of a command. sudo and deploy/latchkey set the user who ran them."""
     try:
         user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # containers may run as a user without a name
@@ -77,7 +77,7 @@ def record_refusal() -> None:
     action, reason = g.route.refusal, g.refused_because
     if action is None or (reason not in _REASONS and reason not in _REASONS_OF.get(action, ())):
         return
-    # A forged refresh token, or a stranger's request for an application, belongs to no user.
+    # A forged refresh token, or a stranger's request of an application, belongs to no user.
     if action in ("refresh_refused", "application_refused") and g.subject is None:
         return
     try:

@@ -61,7 +61,7 @@ class Latchkey:
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log.
 
-    Raises `NotRunningError`, or `SettingsError` for a file of leaked passwords.
+    Raises `NotRunningError`, or `SettingsError` for the file of leaked passwords.
     """
     key_ring, db = KeyRing(settings), make_database(settings, origin, size=SIZE - 1)
     openid_keys = OpenIdKeys(db, key_ring.sealer)

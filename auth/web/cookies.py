@@ -6,7 +6,7 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.web.context import latchkey
 
-# Tells browsers where a user has signed in from others.
+# Identifies browsers where a user has signed in before.
 KNOWN = "latchkey_known"
 # Binds links and codes to the browser that asked for them.
 _WAITING = "latchkey_waiting"
@@ -19,13 +19,13 @@ def browser_secret(name: str) -> str:
 
 
 def sent(name: str) -> str:
-    """Return the browser's cookie, or "". Of two with one name, another host may have set either."""
+    """Return the browser's cookie, or "" for two with one name: another host may have set either."""
     values = request.cookies.getlist(_prefix() + name)
     return values[0] if len(values) == 1 else ""
 
 
 def browser_name(secret: str | None = None) -> str | None:
-    """Return the name in `known_networks` of the browser that sent the cookie, or gets this secret."""
+    """Return the name in `known_networks` of the browser with this cookie, or with this new secret."""
     digest = one_time.hash_token(sent(KNOWN) if secret is None else secret)
     return f"browser {digest.hex()}" if digest else None
 

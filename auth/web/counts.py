@@ -1,4 +1,4 @@
-"""Counts of wrong passwords, wrong codes and messages per address, as administrators see them."""
+"""Counts of wrong passwords, wrong codes and messages per address, for administrators."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +36,7 @@ _USED_UP = {
 def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[dict[str, Any]]:
     """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages.
 
-    `subjects` are addresses, and perhaps the id of a user, whose wrong passwords are also counted over all of
-    them.
+    `subjects` are addresses, and perhaps the id of a user, whose wrong passwords are also counted in total.
     """
     rows = queries.select_failure_counts(db, subjects=list(subjects))
     counts = [count for count in (_count(settings, row) for row in rows) if count]
@@ -51,7 +50,7 @@ def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[d
 
 
 def locks(settings: Settings) -> dict[str, dict[str, int]]:
-    """Return how many wrong passwords and codes lock a user, by kind: for a network, and for all others."""
+    """Return the wrong passwords and codes that lock a user, by kind: for one network, and for all others."""
     amounts = dict(promises.WRONG_CODES_A_DAY)
     if not settings.rate_limits_enabled:
         return {"network": amounts, "elsewhere": amounts}
@@ -75,7 +74,7 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, 
     if amount is None:
         return None
     what, noun = KINDS[row.kind]
-    # Beyond three quarters of the SMS, numbers that nobody has proved get none.
+    # Beyond three quarters of the SMS total, unproved numbers get none.
     is_used_up = row.count >= (max(1, amount * 3 // 4) if row.kind == "sms" else amount)
     count = min(row.count, amount)
     is_of_factors = what in ("factors", "devices")
@@ -108,7 +107,7 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, 
 
 
 def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | None:
-    """Return the amount of a limit, or None for one that the settings no longer have."""
+    """Return the amount of a limit, or None for one that is no longer in the settings."""
     known = locks(settings)["network" if row.network else "elsewhere"]
     if row.kind in known or not settings.rate_limits_enabled:
         return known.get(row.kind)

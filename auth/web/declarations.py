@@ -1,4 +1,4 @@
-"""What a route says about itself: set by the decorators of its view at import, read by auth/web."""
+"""The declarations of routes. The decorators of a view set them at import, and auth/web reads them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ View = Callable[..., ResponseReturnValue]
 _View = TypeVar("_View", bound=Callable[..., Any])
 Body = dict[str, Any]
 
-# What the audit log calls a refusal, by what was refused.
+# The names of refusals in the audit log.
 Refusal = Literal[
     "sign_in_refused", "sign_up_refused", "verification_refused", "factor_refused", "oauth_refused",
     "refresh_refused", "change_refused", "admin_refused", "application_refused",
@@ -28,10 +28,11 @@ SignIn = Literal[
 class Level(StrEnum):
     """What an operation requires of its caller's session. The SQL function `lacks_level` enforces it.
 
-    AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF of users
-    with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
-    but SESSION and ENROL do. Only SESSION and ENROL admit tokens of the audience `second_step`. ENROL, PROOF
-    and SECOND_FACTOR also require a recent proof. CLIENT admits access tokens of OAuth clients only.
+    AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF also of
+    users with a passkey; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
+    except SESSION and ENROL require it. Only SESSION and ENROL accept tokens of the audience `second_step`.
+    ENROL, PROOF and SECOND_FACTOR also require a recent proof. CLIENT accepts only access tokens of OAuth
+    clients.
     """
 
     ANYONE = "anyone"
@@ -45,14 +46,14 @@ class Level(StrEnum):
     CLIENT = "client"
 
 
-# Compared by identity, so that one of them is the default of `g.route`.
+# Compared by identity, so that an instance can be the default of `g.route`.
 @dataclass(eq=False)
 class Route:
     """The attributes of a view.
 
-    `asks_more` is whether some bodies or queries need a higher level. `limits` are the
-    windows of its acts. `max_body` is in bytes. `reads_dialect` and `writes_dialect` change the body of
-    a request, and return that of a response, in the dialect of the Supabase clients.
+    `asks_more` is whether some bodies or queries need a higher level. `limits` are the windows of its acts.
+    `max_body` is in bytes. `reads_dialect` and `writes_dialect` translate the body of a request and of a
+    response from and to the dialect of the Supabase clients.
     """
 
     guard: str | None = None
@@ -76,7 +77,7 @@ class Route:
 
 
 def route_of(view: Callable[..., Any]) -> Route:
-    """Return what a view says about itself. `functools.wraps` hands the same object to all its decorators."""
+    """Return the declarations of a view. `functools.wraps` passes the same object to all its decorators."""
     route: Route | None = view.__dict__.get("route")
     if route is None:
         route = view.__dict__["route"] = Route()
@@ -94,27 +95,27 @@ def says(**attributes: Any) -> Callable[[_View], _View]:
 
 
 def audited(refusal: Refusal, *, sign_in: SignIn | None = None) -> Callable[[_View], _View]:
-    """Say what the audit log calls a refusal of this view, and how the metrics count it as a sign-in."""
+    """Set the name of a refusal in the audit log, and the method of a sign-in in the metrics."""
     return says(refusal=refusal, sign_in=sign_in)
 
 
 def counted(*limits: str) -> Callable[[_View], _View]:
-    """Say which limits a view's statement, or a function that the view calls, counts."""
+    """Set the limits that a view's statement, or a function that the view calls, counts."""
     return lambda view: says(limits=(*route_of(view).limits, *limits))(view)
 
 
 # Some bodies or queries need a higher level, which docs/security.md lists.
 asks_more = says(asks_more=True)
 accepts_forms = says(accepts_forms=True)
-# Public: pages of any origin may read the responses, whatever AUTH_CORS_ORIGINS says.
+# Public: pages of any origin may read the responses, regardless of AUTH_CORS_ORIGINS.
 any_origin = says(any_origin=True)
 # Providers and applications may send their forms here.
 takes_foreign_forms = says(accepts_forms=True, takes_foreign_forms=True)
-# A frame of any page may ask with prompt=none.
+# A frame of any page may send a request with prompt=none.
 answers_frames = says(answers_frames=True)
 # An access token with 16 KiB of metadata is 24 KiB long.
 takes_tokens = says(max_body=32 * 1024)
-# Two objects of 8 KiB, of which escapes or indentation may make several times as much.
+# Two objects of 8 KiB. Escapes or indentation may multiply their size.
 takes_metadata = says(max_body=LARGEST_BODY)
-# Browsers get errors as a page: they open links, redirects and forms outside of `pages`.
+# Browsers get errors as a page: they also open links, redirects and forms outside of `pages`.
 refuses_by_page = says(refuses_by_page=True)

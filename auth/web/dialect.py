@@ -16,7 +16,7 @@ from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
 
-# Blueprints for browsers, which are below the prefix too if the base URL is.
+# Blueprints for browsers. They are also below the prefix if the base URL is.
 _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
@@ -27,7 +27,7 @@ _ADDRESSES = ("email", "phone")
 def translated(
     *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body | list[Body]] | None = None
 ) -> Callable[[View], View]:
-    """Say how a view's bodies differ in the dialect, beside users and links, which do so everywhere."""
+    """Declare how a view's bodies differ in the dialect. Users and links are translated everywhere."""
     return says(reads_dialect=reads, writes_dialect=writes)
 
 
@@ -44,7 +44,7 @@ def list_of_clients(body: Body) -> Body:
 
 
 def client(body: Body) -> Body:
-    """Leave out the grants that the client for Python refuses to read."""
+    """Omit the grants that the client for Python cannot read."""
     read = ("authorization_code", "refresh_token")
     return body | {"grant_types": [name for name in body["grant_types"] if name in read]}
 
@@ -82,7 +82,7 @@ def settings(body: Body) -> Body:
 
 
 def begin() -> None:
-    """Translate the bodies of a request in the dialect, but for pages."""
+    """Translate the bodies of a request in the dialect, except for pages."""
     if not {*_PAGES} & {*request.blueprints}:
         g.in_dialect = True
         after_this_request(_rewrite)
@@ -90,7 +90,7 @@ def begin() -> None:
 
 def read(body: Body) -> None:
     """Translate the body of a request."""
-    # Typed clients send the empty value of each member. Views, too, look for members of the body.
+    # Typed clients send the empty value of each member, but views check which members a body has.
     for name in [name for name, value in body.items() if value in ("", None)]:
         del body[name]
     phone = body.get("phone")

@@ -1,7 +1,7 @@
 """The routes of the OpenID provider, API keys and customers' providers while those are off: 404, and no limit
 counts.
 
-The decorators are those of the extension's routes, so the edge lets in the same requests.
+The decorators are those of the extension's routes, so the edge lets the same requests pass.
 """
 
 from typing import NoReturn
@@ -25,7 +25,7 @@ from auth.web.errors import ApiError
 openid = Blueprint("openid_disabled", __name__)
 api_keys = Blueprint("api_keys_disabled", __name__)
 sso = Blueprint("sso_disabled", __name__)
-# By the name of the extension.
+# Blueprints by the name of the extension.
 BLUEPRINTS = {"openid": openid, "api_keys": api_keys, "sso": sso}
 _METHODS = ["GET", "POST", "PUT", "DELETE"]
 # A request that carries credentials may have no body.

@@ -1,4 +1,4 @@
-"""What every request and response passes: request ids, client addresses, origins, headers, the log line."""
+"""The outermost steps of each request: request ids, client addresses, origins, headers, the log line."""
 
 import functools
 import os
@@ -38,7 +38,7 @@ _DIALECT = "HTTP_X_SUPABASE_API_VERSION"
 _SPOKEN = "latchkey.in_dialect"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
-# Headers that are parsed item by item at routes without a limit: 32 KB take up to 58 ms, the first KB 2 ms.
+# Headers that routes without a limit parse item by item: 32 KB take up to 58 ms, the first KB 2 ms.
 _LISTS = ("HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "CONTENT_TYPE", "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 _LONGEST_LIST = 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
@@ -47,14 +47,14 @@ _LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
 _WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
 _ALLOWED = "apikey, authorization, content-type, x-client-info, x-request-id, x-supabase-api-version"
-# What a preflight may ask for beyond these: names, which are sent back as they came.
+# Further header names in a preflight are echoed.
 _NAMES_OF_HEADERS = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'+.^_`|~0-9A-Za-z-]+)*")
 _LONGEST_NAMES = 1024
 _EXPOSED = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
     "Retry-After, X-Request-Id, X-Total-Count, Link"
 )
-# On a response that no other origin may read.
+# For a response that no other origin may read.
 _RESOURCE_POLICY = "Cross-Origin-Resource-Policy"
 
 
@@ -81,7 +81,7 @@ class Edge:
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if "Content-Security-Policy" in names:
-                # For browsers and scanners that do not know frame-ancestors.
+                # For browsers and scanners without support for frame-ancestors.
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             else:
@@ -90,7 +90,7 @@ class Edge:
             log.info(
                 "request",
                 method=method,
-                # The rule, because paths and queries may contain tokens of links and state.
+                # Log the rule: paths and queries may contain tokens of links and state.
                 route=rule.rule if rule else None,
                 status=code,
                 milliseconds=round(seconds * 1000, 1),
@@ -114,7 +114,7 @@ def register(app: Flask, settings: Settings) -> None:
 
 
 def count_requests(app: Flask) -> None:
-    """Count the requests of this worker, if metrics are on."""
+    """Count the requests of this worker if metrics are on."""
     parts: Latchkey = app.extensions[EXTENSION]
     if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
         return
@@ -129,13 +129,13 @@ def log_context() -> dict[str, str]:
 
 
 def for_no_other_origin(response: Response) -> Response:
-    """Keep the response from other origins. A hook for the end of a blueprint's requests."""
+    """Hide the response from other origins. A hook for the end of a blueprint's requests."""
     response.headers[_RESOURCE_POLICY] = "same-origin"
     return response
 
 
 def _find_route(environ: WSGIEnvironment) -> None:
-    """Serve every path under the prefix too, and without the last slash, which the client for Kotlin adds."""
+    """Also serve every path under the prefix, and with the trailing slash of the client for Kotlin."""
     path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
     if path == PREFIX or path.startswith(PREFIX + "/"):
         path, root = path[len(PREFIX) :] or "/", root + PREFIX
@@ -169,12 +169,12 @@ def _begin(app: Flask) -> Response | None:
     refuse_body()
     if environ[_SPOKEN]:
         dialect.begin()
-    # The browser then sends the request, and shows its 404.
+    # The browser then sends the request, and shows the 404.
     return Response() if request.routing_exception and _is_preflight() else None
 
 
 def _refuse_at_gate(environ: WSGIEnvironment) -> NoReturn:
-    """Refuse every request: a proxy that was set up for 0.5.0 or 0.5.1 lets in what is not refused here."""
+    """Refuse every request: a proxy set up for 0.5.0 or 0.5.1 lets pass what is not refused here."""
     host = environ.get("HTTP_X_FORWARDED_HOST", "")[:_LONGEST_ORIGIN]
     _gate_asked.count(host=host, reason="gates are removed: docs/openid.md#tools-without-a-login")
     raise ApiError("gate.insufficient_permissions")
@@ -190,21 +190,21 @@ def _warn_about_proxy() -> None:
 
 
 def edge() -> None:
-    """Refuse what a page of another origin makes a browser send (rule 32 of docs/rules.md)."""
+    """Refuse requests that a page of another origin makes a browser send (rule 32 of docs/rules.md)."""
     environ = current_request().environ
     site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
-    # Programs and old browsers send no site. Forms of our own pages have the origin null.
+    # Programs and old browsers do not send Sec-Fetch-Site. Forms of our own pages have the origin null.
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
-    # A prefetch claims that the user opens the URL.
+    # A prefetch looks as if the user opened the URL.
     is_ours = is_ours or _opens_page(g.route)
     if "HTTP_SEC_PURPOSE" in environ or not is_ours:
         _refuse_foreign(origin)
 
 
 def _opens_page(route: Route) -> bool:
-    """Whether a page of another site opens ours: as the top window, or in a frame that may ask."""
+    """Whether another site opens a page of ours, in the top window or in a permitted frame."""
     is_safe, environ = request.method in ("GET", "HEAD"), request.environ
-    # An old browser sends no such headers, and the origin with forms and what scripts send.
+    # An old browser sends no such headers, and sends the origin with forms and requests of scripts.
     mode, dest = environ.get("HTTP_SEC_FETCH_MODE"), environ.get("HTTP_SEC_FETCH_DEST")
     if is_safe and mode == "navigate" and dest != "document":
         return route.answers_frames and request.args.getlist("prompt") == ["none"]
@@ -242,7 +242,7 @@ def _end(response: Response) -> Response:
 
 def _is_allowed(response: Response, origin: str) -> bool:
     response.vary.add("Origin")
-    # What administrators do is only for origins that the operator lists.
+    # Administrative routes are only for origins that the operator lists.
     origins = latchkey.origins
     is_allowed = origins.lists(origin) if g.route.is_administrative else origin in origins
     if _is_preflight() and not is_allowed:
@@ -252,7 +252,7 @@ def _is_allowed(response: Response, origin: str) -> bool:
 
 def _allow_request(response: Response, *, is_public: bool) -> None:
     asked = request.headers.get("Access-Control-Request-Headers", "")
-    # A header that clients add carries no right.
+    # Headers that clients add grant nothing.
     is_good = len(asked) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(asked)
     response.headers["Access-Control-Allow-Headers"] = asked if is_good else "" if is_public else _ALLOWED
     response.headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"

@@ -1,4 +1,4 @@
-"""What clients get for each exception."""
+"""Turns exceptions into responses."""
 
 import functools
 import traceback
@@ -35,8 +35,8 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 @functools.singledispatch
 def as_api_error(error: Exception) -> ApiError:
-    """Return the error that clients get for an exception."""
-    # Not str(error): Postgres quotes the values of the row in its DETAIL.
+    """Return the error for an exception."""
+    # Not str(error), because Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None

@@ -1,4 +1,4 @@
-"""Errors as clients see them: the table, the exception and the envelope."""
+"""Errors for clients: the table, the exception and the envelope."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -194,7 +194,7 @@ ERRORS = {
 
 
 class ApiError(Exception):
-    """An error of `ERRORS`. `members` are added to the envelope; `values` are formatted into the message.
+    """An error of `ERRORS`. `members` are added to the envelope, `values` formatted into the message.
 
     With a `rule` among the values, forms of the console show its label about the `field` instead.
     """

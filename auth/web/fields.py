@@ -1,4 +1,4 @@
-"""Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted."""
+"""Strict field types for bodies and queries, without conversion: "true" and 1 are not booleans."""
 
 import base64
 import functools
@@ -25,7 +25,7 @@ _RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
 
 
 class Requirement(str):
-    """What a field does not meet, with a key of `ERRORS` of its own."""
+    """A requirement that a field does not meet, with its own key of `ERRORS`."""
 
     key: str
 
@@ -43,7 +43,7 @@ def _text(value: Any, most: int = MAX_TEXT) -> str:
 
 
 def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..., Function]:
-    """Return the type of a field whose value is kept as it is sent."""
+    """Return the type of a field whose value is kept unchanged."""
 
     def load(value: object) -> object:
         if not is_valid(value):
@@ -54,7 +54,7 @@ def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..
 
 
 def _groups(value: Any) -> list[str]:
-    """Return the names in `staff, ops`, which is how people type a list."""
+    """Return the names in a typed list such as `staff, ops`."""
     names = [name.strip() for name in _text(value).split(",")]
     if not all(name.isprintable() and len(name) <= 64 for name in names):
         raise ValidationError("must be names of at most 64 characters with commas between them")
@@ -113,7 +113,7 @@ def _json_text(value: Any, most: int = 16_384) -> dict[str, Any]:
 
 
 def _entry_of_timeline(value: Any) -> dict[str, Any]:
-    """Return the place of an entry: its time, its place in that moment, and its id."""
+    """Return the position of an entry: its time, its place within that moment, and its id."""
     parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
     if parts is None:
         raise ValidationError("must be the position of an entry")
@@ -156,7 +156,7 @@ def _timestamp(value: Any) -> datetime:
 def _ban_duration(value: Any) -> float:
     if value in ("permanent", "none"):
         return math.inf if value == "permanent" else 0.0
-    # [0-9], because \d matches digits of other scripts; and a limit, because Postgres' intervals overflow.
+    # [0-9], because \d matches digits of other scripts. Bounded, because Postgres' intervals overflow.
     form = r"([0-9]{1,12}(\.[0-9]{1,9})?(ms|[smhdw]))+"
     if not (isinstance(value, str) and len(value) <= MAX_TEXT and re.fullmatch(form, value)):
         raise ValidationError(
@@ -176,7 +176,7 @@ def _base64url(value: Any) -> bytes:
 
 
 def _channel(value: Any) -> str:
-    """Return how a phone is sent its message. Other words than `sms` mean something to the hook alone."""
+    """Return the channel for a phone. Only the hook interprets values other than `sms`."""
     if not latchkey.settings.hook_send_sms and value != "sms":
         raise ValidationError("must be sms")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", _text(value)):
@@ -223,7 +223,7 @@ TypedText = _field(lambda value: typed.trimmed(_text(value)))
 TypedEmail = _address(addresses.canonical_typed_email)
 TypedPhone = _address(addresses.canonical_typed_phone)
 TypedCode = _field(_typed_code)
-# Without what stands between its letters and digits: people type codes for programs too.
+# Remove separators: people also type the codes that they send by programs.
 Code = _field(_code)
 ShortCode = _field(functools.partial(_code, most=256))
 JsonText = _field(_json_text)
@@ -232,9 +232,9 @@ MetadataText = _field(functools.partial(_json_text, most=64 * 1024))
 EntryOfTimeline = _field(_entry_of_timeline)
 Name = _field(lambda value: _text(value, 80).strip())
 Groups = _field(_groups)
-# The database limits the size, which a merge may exceed too.
+# The database limits the size, which a merge may also exceed.
 Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
-# Callers without a credential could fill the disk.
+# Otherwise callers without a credential could fill the disk.
 StrangersMetadata = _object(1)
 # Attestations with certificates take a few KiB.
 Credential = _object(64)
@@ -254,9 +254,9 @@ Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item), "scopes")
 KeyName = _checked(
     lambda value: len(_text(value, 80).strip()) > 0 and value.isprintable(), "must be printable text"
 )
-# Of `ApiKeys`.
+# The formats of `ApiKeys`.
 KeyMac = _matching(r"[0-9a-f]{72}", "must be 72 hexadecimal digits")
-# Twenty words that applications give a meaning.
+# Up to twenty words, with a meaning for applications.
 KeyScopes = _checked(
     lambda value: (
         isinstance(value, list)
@@ -269,7 +269,7 @@ KeyScopes = _checked(
 Lifetime = _whole(60, 10 * 365 * 86_400)
 TokenLifetime = _whole(30, 86_400)
 Timestamp = _field(_timestamp)
-# As a browser sends the field of a form, in UTC.
+# The format of a form's field in browsers, in UTC.
 Minute = _field(lambda value: _timestamp(f"{value}Z"))
 Uuid = _matching(_UUID, "must be a UUID")
 Uuids = _list_of(is_uuid, "UUIDs")

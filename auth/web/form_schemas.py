@@ -1,4 +1,4 @@
-"""The marshmallow schema of each form of our pages."""
+"""The marshmallow schemas of our pages' forms."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from auth.web.schemas import Addressed, Challenged, Decision, Input, VerifyQuery
 
 
 class AddressForm(Addressed):
-    """One field, `email`, which takes a phone number too where phones can sign in."""
+    """One field, `email`. It also takes a phone number if phones can sign in."""
 
     email = fields.TypedEmail()
     phone = fields.TypedPhone()

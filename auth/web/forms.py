@@ -1,6 +1,6 @@
-"""Forms of our own pages, and the page after one, both bound to a cookie.
+"""Forms of our own pages, and the page after a form. A cookie binds both.
 
-Other sites must not submit a form (login CSRF), and no link may tell its reader of what did not happen.
+Other sites must not submit a form (login CSRF), and a link must not report an act that did not happen.
 """
 
 import functools
@@ -22,14 +22,14 @@ from auth.web.errors import ApiError
 from auth.web.input import whole_body
 
 FIELD = "form_token"
-# The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
+# The cookie of a browser with a session on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
 _SIGNED = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
 _TOKEN = re.compile(rb"(?:^|&)form_token=([0-9a-f]{64})(?:&|$)")
 
 
 def secret() -> str:
-    """Return the secret that the forms of this browser are bound to."""
+    """Return the secret that binds the forms of this browser."""
     session = cookies.sent(SESSION)
     return session if one_time.hash_token(session) else cookies.browser_secret(VISIT)
 
@@ -40,12 +40,12 @@ def remember(response: Response, secret: str) -> None:
 
 
 def token_of(secret: str) -> str:
-    # No MAC: an attacker can get a valid pair from our page anyway, but other sites cannot set the cookie.
+    # No MAC: an attacker can get a valid pair from our page, but other sites cannot set the cookie.
     return hashlib.sha256(f"form {secret}".encode()).hexdigest()
 
 
 def signed_query(**values: str) -> dict[str, str]:
-    """Return a query by which a page tells this browser alone what has just happened, for ten minutes."""
+    """Return a query that lets a page show the result of an act in this browser only, for ten minutes."""
     secret, until = cookies.browser_secret(VISIT), f"{int(time.time()) + promises.FLOW_LIFETIME}"
 
     @after_this_request
@@ -60,9 +60,9 @@ def signed_query(**values: str) -> dict[str, str]:
 
 
 def signed(name: str) -> str:
-    """Return a value of `signed_query`, or an empty one: of another browser, or too late."""
+    """Return a value of `signed_query`, or an empty one from another browser or after its time."""
     secret, sent = cookies.sent(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
-    # Anybody could sign with a secret that is not random.
+    # Anyone could sign with a secret that is not random.
     if sent is None or one_time.hash_token(secret) is None or int(sent[2]) <= time.time():
         return ""
     return sent[1] if hmac.compare_digest(sent[3], _signature(secret, name, sent[1], sent[2])) else ""
@@ -75,19 +75,19 @@ def _signature(secret: str, name: str, value: str, until: str) -> str:
 def own_form(view: View, *, or_json: bool = False) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    A request without a body is refused too: browsers send it from other origins without a preflight. With
+    Also refuse a request without a body: browsers send it from other origins without a preflight. With
     `or_json`, programs may send JSON.
     """
 
     @functools.wraps(view)
     def checked(*args: Any, **kwargs: Any) -> ResponseReturnValue:
         is_checked = request.mimetype == FORM or not or_json
-        # The form itself is parsed once a limit has counted it.
+        # The form itself is parsed after a limit has counted it.
         sent = _TOKEN.search(whole_body()) if is_checked else None
-        # A browser without either cookie gets a new secret here, whose token no form has.
+        # A browser without either cookie gets a new secret here. No form has its token.
         if is_checked and not hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
             if request.headers.get("Sec-Fetch-Site") != "same-origin":
-                # The page is shown again, with a good token: not with what another site has filled in.
+                # Show the page again with a valid token, but without the values of another site.
                 request.form = ImmutableMultiDict()
             has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)
             raise ApiError(f"{'form' if has_cookie else 'cookie'}.insufficient_permissions")

@@ -22,7 +22,7 @@ from auth.web.errors import ApiError
 from sql import queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")
-# RFC 6750, section 2.1, without "=", which would give one token several spellings.
+# RFC 6750, section 2.1, without "=", which would allow several spellings of a token.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
 # The cookie with the key of the development inbox.
@@ -35,7 +35,7 @@ def guard_by(check: Callable[[], None], name: str = "") -> Callable[[Level], Cal
 
 
 def administrative(level: Level, name: str = "") -> Callable[[Callable[[], None]], Callable[[View], View]]:
-    """Turn such a function into a decorator of administrative views, which all have this level."""
+    """Turn such a function into a decorator of administrative views. All have this level."""
     return lambda check: (
         lambda view: _guarded(audited("admin_refused")(view), check, level, name or check.__name__)
     )
@@ -54,7 +54,7 @@ def _guarded(view: View, check: Callable[[], None], level: Level, name: str) -> 
 
 
 def _admit_user(*, or_key: bool = False) -> None:
-    """Admit access tokens, and those of API keys if `or_key`."""
+    """Accept access tokens, and with `or_key` those of API keys."""
     token = _bearer()
     try:
         g.admit(latchkey.access_tokens.verify(token))
@@ -72,7 +72,7 @@ access_token_or_api_key = guard_by(functools.partial(_admit_user, or_key=True), 
 
 
 def _admit_administrator() -> None:
-    """Admit the service role key and, unless the level requires it, users who are administrators now."""
+    """Accept the service role key and, unless the level requires the key, current administrators."""
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     scheme, _, credential = authorization.partition(" ")
     # Unlike a token, a configured key may contain any character.
@@ -80,7 +80,7 @@ def _admit_administrator() -> None:
     if latchkey.service_role_keys.match(apikey, sent):
         g.actor = "service_role"
         return
-    # Clients with a session send the JWT of the service role as `apikey` too.
+    # Clients with a session also send the JWT of the service role as `apikey`.
     if latchkey.settings.service_role_jwt and _admits_service_role_jwt(sent if authorization else apikey):
         return
     try:
@@ -103,7 +103,7 @@ service_role = administrative(Level.SERVICE_ROLE, "service_role")(_admit_adminis
 
 
 def sends_administrator() -> bool:
-    """Whether a request to a public route, which admits anyone, has the credentials of an administrator."""
+    """Whether a request to a public route has the credentials of an administrator."""
     apikey, authorization = _single_header("apikey"), _single_header("Authorization")
     scheme, _, credential = authorization.partition(" ")
     sent, actor = credential.strip() if scheme.lower() == "bearer" else "", g.actor
@@ -123,14 +123,14 @@ def sends_administrator() -> bool:
 
 @administrative(Level.SERVICE_ROLE)
 def introspector() -> None:
-    """Admit the service role key, and clients, whose credentials the view checks."""
+    """Accept the service role key, and clients, whose credentials the view checks."""
     if introspection_by_client() is None:
         _admit_administrator()
 
 
 @administrative(Level.SERVICE_ROLE)
 def developer() -> None:
-    """Admit the service role key, and the key that the start prints, in the query or the inbox's cookie.
+    """Accept the service role key, and the key printed at the start, in the query or the inbox's cookie.
 
     The routes exist with `AUTH_DEV_INBOX` only.
     """
@@ -144,14 +144,14 @@ def developer() -> None:
 
 @guard_by
 def client_token() -> None:
-    """Admit access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
+    """Accept access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
     try:
         g.client_caller = latchkey.client_tokens.verify(_bearer_or_form())
     except InvalidAccessToken:
         raise ApiError("bad_jwt") from None
 
 
-# Of views whose statement authenticates the client.
+# For views whose statement authenticates the client.
 client = says(guard="client")
 
 
@@ -160,7 +160,7 @@ def sends_basic() -> bool:
 
 
 def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
-    """Return what reads an introspection with a client's credentials: HTTP Basic, or a form and no others."""
+    """Return the reader of an introspection with only a client's credentials: HTTP Basic or a form."""
     in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
     if not (sends_basic() or in_form):
         return None
@@ -178,7 +178,7 @@ def caller_id() -> str:
 
 
 def caller_on_network() -> str:
-    """Return the key of limits that a thief of the password, elsewhere, must not use up for the user."""
+    """Return the key of limits that a thief of the password must not use up from another network."""
     return f"{g.caller.user_id} {g.client['network']}"
 
 
@@ -189,7 +189,7 @@ def live_caller(level: Level | None = None) -> "queries.SelectCaller":
 
 def _log_refused_key(error: ApiError) -> None:
     if error.error_code == "bad_jwt":
-        # AUTH_SERVICE_ROLE_JWT lets JWTs of other services in.
+        # AUTH_SERVICE_ROLE_JWT allows JWTs of other services.
         reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
         _key_refused.count(reason=reason)
 
@@ -197,7 +197,7 @@ def _log_refused_key(error: ApiError) -> None:
 def _refusal_of_token(token: str) -> ApiError:
     if _is_of_client(token) or _key_caller(token):
         return ApiError("insufficient_scope")
-    # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
+    # Only now: the regular expression takes longer than a token in the cache of `verify`.
     if _BEARER.fullmatch(_single_header("Authorization")):
         return ApiError("api_key.bad_jwt" if token.startswith("lk_") else "bad_jwt")
     return ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
@@ -244,7 +244,7 @@ def _single_header(name: str) -> str:
 
 
 def _admits_service_role_jwt(token: str) -> bool:
-    """Admit a JWT of the service role, and return whether it is one."""
+    """Accept a JWT of the service role, and return whether it is one."""
     try:
         used = latchkey.access_tokens.service_role(token)
     except InvalidAccessToken:

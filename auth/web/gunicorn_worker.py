@@ -15,8 +15,8 @@ from gunicorn.workers.ggevent import GeventWorker
 from auth.web.response_headers import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
-LINGER = 2  # seconds that a stopping worker waits for clients that have sent nothing, or half a request
-SILENCE = 1  # seconds that a busy worker leaves a new connection to send its first byte, if it has room
+LINGER = 2  # seconds for which a stopping worker waits for clients that have sent nothing, or half a request
+SILENCE = 1  # seconds for which a busy worker waits for the first byte of a new connection
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
 
@@ -64,7 +64,7 @@ class Worker(GeventWorker):
     def init_process(self) -> None:
         # Plain attributes, because a request reads 30 settings, each by two calls: 8 % of GET /user.
         vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
-        # Few requests leave cycles: 4 % of GET /user.
+        # Few requests create reference cycles: 4 % of GET /user.
         gc.set_threshold(50_000, 20, 20)
         super().init_process()
 
@@ -106,7 +106,7 @@ class Worker(GeventWorker):
         gevent.sleep(0)
         sock.begun_at = sock.begun_at or time.monotonic()
         sock.head = b""
-        if req.version > (1, 1):  # gunicorn copies it into the status line (RFC 9110, section 2.5)
+        if req.version > (1, 1):  # gunicorn copies the version into the status line (RFC 9110, section 2.5)
             req.version = (1, 1)
         # Tell proxies, which would send the next user's request on a connection that is about to close.
         if getattr(req.body.reader, "length", DRAINED) >= DRAINED:
@@ -132,7 +132,8 @@ class Worker(GeventWorker):
         close_graceful(client)
 
     def end_of_head(self, client: Any, exc: BaseException) -> bytes:
-        """Return what follows a request line that is too long: the headers say who asks, if they came."""
+        """Return the data after a request line that is too long: the headers identify the client, if
+        received."""
         received: bytes = getattr(client, "received", b"")
         if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in received:
             with gevent.Timeout(SILENCE, False):

@@ -1,4 +1,4 @@
-"""What GET /health and `latchkey_degraded` say of the database, which both ask at most once a second."""
+"""The state of the database for GET /health and `latchkey_degraded`, examined at most once a second."""
 
 import mmap
 import struct
@@ -12,29 +12,29 @@ from psycopg2.errors import DiskFull
 
 from sql import Database, queries
 
-# Seconds. A cached answer keeps a flood of probes from the database.
+# Seconds. The cache protects the database from a flood of probes.
 _INTERVAL = 1.0
 _TIMEOUT = 1.0
 _READ_ONLY = "The database is read-only; nothing can be written"
 _LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names the session that holds it"
 _FULL = "The disk of the database is full; nothing can be written"
 _FLAG = struct.Struct("?")
-# Whether a request has found the disk of the database full, and no check has found room since. All workers
-# share this memory, because the module is imported before the fork.
+# Whether a request found the disk of the database full, and no check has found space since. All workers share
+# this memory, because the module is imported before the fork.
 _disk_was_full = mmap.mmap(-1, _FLAG.size)
 
 
 def report_trouble(error: psycopg2.Error) -> None:
-    """Note that a request failed, if the database does not tell why when it is asked."""
+    """Note that a request failed, if a check of the database cannot find the reason."""
     if isinstance(error, DiskFull):
         _FLAG.pack_into(_disk_was_full, 0, True)
 
 
 class HealthCheck:
-    """Asks the database in a thread, so that a hung one does not delay probes."""
+    """Checks the database in a thread, so that a hung one does not delay probes."""
 
     def __init__(self, db: Database) -> None:
-        # Has a connection of its own, or requests that wait for a lock would keep it waiting.
+        # It has its own connection: requests that wait for a lock must not delay it.
         self.db = db
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "health")
@@ -42,7 +42,7 @@ class HealthCheck:
         self._answer: Future[str | None] | None = None
 
     def look(self) -> tuple[bool, str | None]:
-        """Return whether the database responds, and why requests fail though it does."""
+        """Return whether the database responds, and why requests fail although it does."""
         with self._lock:
             now = time.monotonic()
             if self._answer is None or (self._answer.done() and now - self._asked_at >= _INTERVAL):

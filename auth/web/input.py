@@ -38,7 +38,7 @@ def refuse_body() -> None:
     route, length = current_g().route, request.content_length or 0
     if length > route.max_body:
         raise _too_large()
-    # A page of another site can send a request without a body, but not with a token.
+    # Another site's page can send a request without a body, but not with a token.
     if not length and "HTTP_TRANSFER_ENCODING" not in request.environ and route.guard:
         return
     if request.mimetype != "application/json" and not (request.mimetype == FORM and route.accepts_forms):
@@ -98,7 +98,7 @@ def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
 
 
 def allowed_redirect(parts: Latchkey, url: str) -> str:
-    """Return a URL that may receive tokens: this one or, with a line in the log, the site's.
+    """Return a URL that may receive tokens: the given one or, with a line in the log, the site's.
 
     Refuse it instead, for the developer, while AUTH_BASE_URL is this machine.
     """
@@ -133,7 +133,7 @@ def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
                 raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
         values = {name: value for name, value in values.items() if value or not g.in_dialect}
     try:
-        # The clients of the dialect send members that only their other servers use.
+        # Clients of the dialect send members that only other servers use.
         return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)
     except ValidationError as error:
         raise _refusal_of_fields(error) from None

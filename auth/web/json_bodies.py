@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 MAX_DEPTH = 32
-# Brackets and commas outside of strings: as many as two objects of metadata, of 8 KiB each, could consist of.
+# Brackets and commas outside of strings: the most that two objects of metadata, 8 KiB each, can contain.
 MAX_STRUCTURE = 16_384
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 _OTHERS = bytes(set(range(256)) - {*_STEPS, ord('"')})
-# NUL, and surrogates without the other half.
+# NUL and lone surrogates.
 _REFUSED_ESCAPE = re.compile(
     r"\\u(?:0000|d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", re.IGNORECASE | re.DOTALL
 )
@@ -33,11 +33,12 @@ def decode(body: bytes) -> dict[str, Any]:
         value = _JSON.decode(text)
     except UnicodeDecodeError:
         raise InvalidJson("the body must be in UTF-8") from None
-    except ValueError:  # also for an integer with more digits than Python reads
+    except ValueError:  # also for an integer with too many digits for Python
         raise InvalidJson("the body must be valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidJson("the body must be a JSON object")
-    # Without escaped backslashes, each other one begins an escape. Others than in escapes cannot be in UTF-8.
+    # After removing escaped backslashes, each remaining one begins an escape. UTF-8 contains no other
+    # surrogates.
     if "\\u" in text and _REFUSED_ESCAPE.search(text.replace("\\\\", "--")):
         raise InvalidJson("the body must not contain NUL characters or lone surrogates")
     return value
@@ -68,7 +69,7 @@ _JSON = json.JSONDecoder(
 
 def _bound_work(body: bytes) -> None:
     """Refuse deep and wide JSON before the parser makes objects of it. Raises `InvalidJson`."""
-    # Every other part is in a string. After an error of syntax this is wrong, but the parser ends there.
+    # Every second part is in a string. After a syntax error this is wrong, but the parser stops there.
     marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHERS)
     structure = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
     if len(structure) > MAX_STRUCTURE:

@@ -73,7 +73,7 @@ _SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in
 
 
 class PostgresStorage(Storage):
-    """Fixed windows in the service's database. `incr` keeps its row for the calls that follow it."""
+    """Fixed windows in the service's database. `incr` keeps its row for the following calls."""
 
     STORAGE_SCHEME = ["postgresql"]  # noqa: RUF012 (so does the base class)
 
@@ -137,7 +137,10 @@ limiter = Limiter(key_func=lambda: g.client["network"], strategy="fixed-window")
 def limited(
     act: str, *, key: Callable[[], str] | None = None, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Limit a view by the window of an act, per network or `key`. A guard goes outside if `key` needs it."""
+    """Limit a view by the window of an act, per network or `key`.
+
+    If `key` needs the guard, put that outside.
+    """
     setting = _SETTINGS[act]
     limit = limiter.shared_limit(
         lambda: str(getattr(latchkey.settings, setting)),
@@ -174,21 +177,21 @@ def queued(view: View) -> View:
 def register(app: Flask, settings: Settings) -> None:
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
-    # Without Redis requests are served uncounted; without the database they fail anyway. Not by `app.config`:
-    # Flask-Limiter would keep what the application before a reload had.
+    # Without Redis requests are served uncounted; without the database they fail anyway. Not in `app.config`:
+    # Flask-Limiter would keep the values of the application before a reload.
     is_redis = uri.startswith(("redis://", "rediss://"))
     timeouts: dict[str, Any] = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
     limiter._swallow_errors = is_redis
     limiter._storage_options = timeouts | {"wrap_exceptions": True} if is_redis else {}
-    # There are no limits of the whole application. Flask-Limiter would look for them at every request, unless
-    # it is registered already.
+    # There are no limits for the whole application. Flask-Limiter looks for them at every request, unless it
+    # is registered already.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     logging.getLogger("flask-limiter").addHandler(_storage_errors)
 
 
 def refusal(key: str, seconds: float) -> ApiError:
-    """Return the error of a key for a limit that is used up for another `seconds`."""
+    """Return the error of a key for a limit that resets in `seconds`."""
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
@@ -205,7 +208,7 @@ def headers(status: int) -> list[tuple[str, str]]:
     windows, now = [*current_g().windows], time.time()
     try:
         for limit in limiter.current_limits if g.route.limits else ():
-            # A token refused in the view must not use up its user's limit.
+            # A token that the view refuses must not use up its user's limit.
             if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())

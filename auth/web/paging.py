@@ -22,7 +22,7 @@ def bounds(query: Mapping[str, int]) -> Bounds:
 def paginated(
     items: str, total: int, query: Mapping[str, int], *, name: str = "data", **others: str
 ) -> Response:
-    """Return one page of a list, its member `name`. `items` and `others`, further members, are JSON."""
+    """Return one page of a list, the member `name`. `items` and `others`, further members, are JSON."""
     page, per_page = query["page"], query["per_page"]
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
@@ -31,7 +31,7 @@ def paginated(
     response.headers["X-Total-Count"] = str(total)
     last = max(1, total_pages)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
-    # Always with the first and the last page, because clients ignore the total without the header.
+    # Always include the first and the last page: without the header, clients ignore the total.
     kept = [
         (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
     ]

@@ -1,4 +1,4 @@
-"""What is known about the current request: Flask's `g`, declared."""
+"""The attributes of Flask's `g`, with types."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Noted:
         self.windows += (window,)
 
 
-# With defaults that are attributes of the class, because an `__init__` would set all of them at each request.
+# Defaults are attributes of the class: an `__init__` would set all of them at each request.
 @dataclass(init=False)
 class RequestContext(Noted):
     """The attributes of `g`. Those without a default exist once they are set."""
@@ -67,7 +67,7 @@ class RequestContext(Noted):
     actor: Actor = "anonymous"
     level: Level = Level.SESSION
     request_id: str = ""
-    # What the view says, or another one that answers in its place.
+    # The declarations of the view, or of another view that answers instead.
     route: Route = _NO_ROUTE
     # The row of `use_browser_session`, in the console.
     administrator: Any = None
@@ -83,13 +83,13 @@ class RequestContext(Noted):
 
 
 g = cast("RequestContext", flask.g)
-# The objects behind Flask's proxies, for the steps that every request passes: an attribute of a proxy takes
-# twenty times as long.
+# The objects behind Flask's proxies, for the steps of every request: an attribute of a proxy takes twenty
+# times as long.
 current_g = cast("Callable[[], RequestContext]", flask.g._get_current_object)
 current_request = cast("Callable[[], flask.Request]", flask.request._get_current_object)  # type: ignore[attr-defined]
 
 
 def answered_by(view: Callable[..., ResponseReturnValue], *args: Any) -> ResponseReturnValue:
-    """Answer the request by another view, whose decorators count from now on."""
+    """Answer the request with another view, whose declarations apply from now on."""
     g.route = vars(view).get("route", _NO_ROUTE)
     return view(*args)

@@ -41,7 +41,7 @@ class RequestMetrics:
         labels = (method if method in _METHODS else "other", rule.rule if rule else "none")
         self._requests.labels(*labels, str(status)).inc()
         self._durations.labels(*labels).observe(seconds)
-        # A GET that is not redirected has shown a page, which asks for a click.
+        # A GET without a redirect has shown a page that asks for a click.
         way = g.route.sign_in
         if way and not (status == 200 and method in ("GET", "HEAD")):
             outcome = g.refused_because or ("success" if status < 400 else "failure")

@@ -13,7 +13,7 @@ from auth.core.text.catalogues import built_in
 from auth.web.errors import ApiError
 
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
-# Of what is not a page: data, styles, scripts and redirects.
+# For everything except pages: data, styles, scripts and redirects.
 NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
 _HTML = re.compile(rb"\naccept: *[^\r\n]*text/html", re.IGNORECASE)
@@ -30,7 +30,7 @@ _REFUSALS = {
 def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     """Log a request that gunicorn refuses, and return a raw response that ends the connection.
 
-    A browser whose URL is too long, by the rest of its `head`, gets a page.
+    A browser, recognized by the rest of its `head`, gets a page for a URL that is too long.
     """
     key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
@@ -47,7 +47,7 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     }
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
     lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-    # Not the request itself, which may hold secrets.
+    # Not the request itself, which may contain secrets.
     facts = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
     structlog.get_logger().warning("invalid_request", ip=ip, **facts)
     return "\r\n".join(lines).encode() + body

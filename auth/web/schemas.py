@@ -1,4 +1,4 @@
-"""The marshmallow schema of each body and query. `null` means absent."""
+"""The marshmallow schemas of bodies and queries. `null` means absent."""
 
 from typing import Any, Self, cast
 
@@ -147,7 +147,7 @@ class VerifyQuery(Input):
 
 
 class Verification(Input):
-    # The link of a notice works only on its page.
+    # The link of a notice works only on our page.
     type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
     token = fields.Code()
     token_hash = fields.Text()

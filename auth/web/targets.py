@@ -16,7 +16,7 @@ class _Locked(Protocol):
 
 _User = TypeVar("_User", bound=_Locked)
 
-# Runs first in the transaction of an act on one of many users, and notes that it is done.
+# Runs first in the transaction of an act on one of many users, and marks it as done.
 Claim = Callable[[Transaction], None]
 
 
@@ -28,7 +28,7 @@ def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
         if claim:
             claim(tx)
         yield tx
-        # Last, because the statements may have waited for locks since the guard looked.
+        # This comes last, because the statements may have waited for locks since the guard's check.
         if asked.actor != "service_role" and not asked.live_caller(on=tx).is_admin:
             raise ApiError("not_admin")
 
@@ -45,7 +45,7 @@ def check(asked: Asked, tx: Transaction, user_id: str, user: _User | None) -> _U
     if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:
         raise refusal(asked, user_id)
     if user.role == "admin":
-        # The service role key may remove the last administrator, but not while the second-to-last one leaves.
+        # The service role key may remove the last administrator, but not while another administrator leaves.
         queries.lock_administrators(tx)
     return user
 

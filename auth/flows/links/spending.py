@@ -45,8 +45,8 @@ def spend(
     is_same: bool = False,
     keeps_sign_up: bool = True,
 ) -> Outcome:
-    """Spend a link or a code; `redirects` if the response is a redirect, perhaps to the `redirect_to` of the
-    request.
+    """Spend a link or a code. `redirects` if the response is a redirect, perhaps to the request's
+    `redirect_to`.
 
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
     asked for the link. `keeps_sign_up` unless the page of a code waits for another than a sign-up's.

@@ -1,7 +1,7 @@
 """Encryption to the recipients of backups, in the format of age (https://c2sp.org/age).
 
-pyrage calls Python to read and write, and replaces what is raised there by errors of its own, even the exit
-that a signal asks for. So it runs in a thread, at one end of a pipe.
+pyrage calls Python to read and write, and replaces exceptions from there with its own errors, even the exit
+that a signal requests. So it runs in a thread, at one end of a pipe.
 """
 
 import errno
@@ -26,7 +26,7 @@ _NAME_IT = "Name the key file from latchkey backup-key."
 
 
 class CannotDecrypt(Exception):
-    """A line for the operator: it is another key, or the file is damaged or was not encrypted."""
+    """A line for the operator: the key is wrong, or the file is damaged or not encrypted."""
 
 
 class UnusableKey(Exception):
@@ -53,7 +53,7 @@ def read_key(path: Path) -> str:
 
 @contextmanager
 def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
-    """Yield a file whose content is encrypted into another, which is then read again and compared.
+    """Yield a file whose content is encrypted into another file, which is then read back and compared.
 
     Raises `OSError` and `UnusableKey`.
     """
@@ -74,7 +74,7 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
             with open(writer, "wb") as sink:
                 yield sink
         except Exception:
-            # The pipe breaks if the encryption has failed, whatever the caller makes of that.
+            # If the encryption has failed, the pipe breaks, whatever the caller raises.
             if not encrypted.exception():
                 raise
     if error := encrypted.exception():
@@ -88,9 +88,9 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
 
 
 def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
-    """Yield the plaintext. Each piece is whole, but only the end proves that none is missing.
+    """Yield the plaintext. Each piece is intact, but only the end proves that none is missing.
 
-    Nothing proves who wrote it.
+    Nothing proves who wrote the file.
 
     `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
     must fit into memory. Raises `CannotDecrypt` and `UnusableKey`.

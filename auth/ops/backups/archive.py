@@ -34,7 +34,7 @@ class UnusableFileError(BackupError):
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """`tables` has the numbers of rows, `environment` the settings of the process that made the backup."""
+    """`tables` has the numbers of rows, `environment` the settings of the process that created the backup."""
 
     latchkey_backup: int
     release: str
@@ -73,7 +73,7 @@ class Manifest:
         return f"users: {self.tables['users']:,}, rows: {sum(self.tables.values()):,}"
 
     def summary(self) -> dict[str, Any]:
-        """Return what may be shown, without secrets."""
+        """Return the parts without secrets."""
         shown = ("release", "created_at", "postgres", "schema_version", "tables")
         return {name: getattr(self, name) for name in shown}
 
@@ -85,7 +85,7 @@ def dated(path: Path, manifest: Manifest) -> Path:
 
 
 def remove_older(path: Path, written: Path, keep: int) -> None:
-    """Remove all dated files but `written` and the newest others, of `keep` in all."""
+    """Keep `written` and the newest other dated files, `keep` in total. Remove the rest."""
     form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
     found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
     others = sorted((other for other in found if other != written), reverse=True)
@@ -94,7 +94,7 @@ def remove_older(path: Path, written: Path, keep: int) -> None:
 
 
 def plaintext(manifest: Manifest, pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
-    """Yield the plaintext of a backup, from the pieces of the SQL."""
+    """Yield the plaintext of a backup from the pieces of its SQL."""
     yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
     compressor = zlib.compressobj(level=1, wbits=_GZIP)
     for piece in pieces:
@@ -116,7 +116,7 @@ def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
 
 
 def verify(path: Path, key: str, progress: Progress) -> Manifest:
-    """Read the whole file. Raises `UnusableFileError`, and what `read` raises."""
+    """Read the whole file. Raises `UnusableFileError` and the errors of `read`."""
     manifest, pieces = parse(read(path, key, progress))
     deque(pieces, maxlen=0)
     return manifest
@@ -135,7 +135,7 @@ def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:
-            # Deflate expands by up to 1032, and a file under a passphrase comes in one piece.
+            # Deflate expands up to 1032 times, and a file with a passphrase comes in one piece.
             for start in range(0, len(piece), _SLICE):
                 yield decompressor.decompress(piece[start : start + _SLICE])
                 if decompressor.unused_data:

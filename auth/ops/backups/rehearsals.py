@@ -27,14 +27,14 @@ _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.co
 _REMEDY = "Keep the older backups, and report this to the maintainers."
 _START_LIMIT = 60  # seconds
 _TIMEOUT = 20
-# Writing out what was restored may keep Postgres for longer than the service waits: it then returns 503.
+# Writing the restored data to disk may block Postgres for longer than the service waits: it then returns 503.
 _AGAIN = Retry(20, connect=0, read=0, status_forcelist=[503], allowed_methods=None, raise_on_status=False)
 
 
 def rehearse(plaintext: Iterable[bytes]) -> Manifest:
-    """Raises `EmbeddedPostgresError`, and what `restores.fill` raises."""
+    """Raises `EmbeddedPostgresError`, and the errors of `restores.fill`."""
     with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
-        http.trust_env = False  # no proxy leads to this machine
+        http.trust_env = False  # no proxy for this machine
         http.mount("http://", HTTPAdapter(max_retries=_AGAIN))
         directory = Path(name).resolve()
         options = {"fsync": "off", "full_page_writes": "off"}
@@ -54,7 +54,7 @@ def _check_user_objects(url: str) -> None:
 
 @contextmanager
 def _service(directory: Path, url: str, manifest: Manifest, http: requests.Session) -> Iterator[str]:
-    # Not in the checkout, whose .env has the settings of the real service.
+    # Not in the checkout: its .env has the settings of the real service.
     with (directory / "service.log").open("wb") as log:
         environment = _environment(directory, url, manifest)
         process = subprocess.Popen(  # noqa: S603
@@ -84,7 +84,7 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
         "PYTHONPATH": str(_CHECKOUT),
         "HOME": str(directory),
         "PORT": port,
-        # As the owner: a backup has no grants to the operator's own functions and tables.
+        # As the owner: a backup has no grants for the operator's own functions and tables.
         "DATABASE_URL": url,
         "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
         "AUTH_STATE_DIR": str(directory / "var"),

@@ -20,7 +20,7 @@ NOTHING_TO_UNDO = (
 
 
 class RestoredSecrets:
-    """The secrets of a backup, which become files of the state directory along with its database."""
+    """The secrets of a backup. They become files of the state directory together with its database."""
 
     def __init__(
         self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
@@ -35,7 +35,7 @@ class RestoredSecrets:
         for field in kept:
             known = {_id(value) for value in values_of(field, getattr(settings, field))}
             lacking = {_id(value) for value in restored[field]} - known
-            # All keys of stored rows are needed; of the others, the service accepts any that it knows.
+            # All keys of stored rows are needed. Of the others, one that the service knows is enough.
             if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
                 raise BackupError(
                     f"{name_of(field)} is set, but lacks a key from the backup. Unset it: the restore puts"
@@ -59,7 +59,7 @@ class RestoredSecrets:
 
     @contextmanager
     def replacing(self, connection: Any) -> Iterator[None]:
-        """Be `admitted`, and keep the secrets of before, so that the restore can be undone."""
+        """Like `admitted`, but keep the previous secrets, so that the restore can be undone."""
         state.make_directory(self._settings.state_dir)
         files.write(former_secrets(self._settings), json.dumps(self._all_current()))
         try:
@@ -72,10 +72,10 @@ class RestoredSecrets:
 
     @contextmanager
     def admitted(self, connection: Any) -> Iterator[None]:
-        """Accept the keys of both databases inside of the context, and then those of the backup alone.
+        """Accept the keys of both databases inside of the context, and afterwards only those of the backup.
 
-        After an exception, accept those of before; or still both if the connection broke, because which
-        database has the name is unknown.
+        After an exception, accept the previous keys. If the connection broke, still accept both, because we
+        do not know which database has the name.
         """
         former = self._all_current()
         for field, values in self._restored.items():
@@ -118,7 +118,7 @@ def former_secrets(settings: Settings) -> Path:
 
 
 def _id(value: Any) -> str:
-    # A JWK Set may have each kid once.
+    # A JWK Set must not repeat a kid.
     return str(value.get("kid") or value) if isinstance(value, dict) else derived_keys.split_time(value)[0]
 
 

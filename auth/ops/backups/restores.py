@@ -32,14 +32,14 @@ from sql import queries, schema
 # Older versions of Postgres refuse the setting, which a newer pg_dump writes.
 _TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
 _UNLIMITED = b"SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout';\n"
-# psql is restricted by a key of ours; pg_dump's, which the author of a forged file knows, is removed.
+# We restrict psql with our own key, and remove the key of pg_dump, which the author of a forged file knows.
 _RESTRICT = re.compile(rb"^\\restrict \w+\n", re.MULTILINE)
 _UNRESTRICT = re.compile(rb"^\\unrestrict \w+\s*\Z", re.MULTILINE)
 _LONGEST_PREAMBLE = 16 * 1024
 _LONGEST_END = 1024
 _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
-# While the table has another name, the service refuses the database, and links in the backup do not work.
+# While the table has another name, the service refuses the database, and links of the backup do not work.
 _LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
@@ -48,7 +48,7 @@ _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version
 class Options:
     keep_sessions: bool = False
     resend: bool = False
-    # The URL of the role that will serve requests, which is not part of a backup.
+    # The URL of the role of requests, which is not part of a backup.
     requests_url: str | None = None
 
 
@@ -74,7 +74,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
 
 
 def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
-    """Load a backup into an empty database, in two transactions: the data, then what has become invalid."""
+    """Load a backup into an empty database in two transactions: the first loads, the second ends access."""
     manifest, pieces = archive.parse(plaintext)
     _load(url, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
@@ -132,7 +132,7 @@ def _load(url: str, pieces: Iterator[bytes]) -> None:
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     # If psql fails, the pipe breaks, and its output has the reason.
     with postgres_programs.running(command, url, 1, **streams) as pipe, suppress(BrokenPipeError), pipe:
-        # Nothing proves who wrote the file: psql must refuse meta-commands, such as `\! sh`.
+        # A stranger may have written the file: psql must refuse meta-commands, such as `\! sh`.
         pipe.write(f"\\restrict {secrets.token_hex(16)}\n".encode())
         # If this process dies, psql sees the end of its input without a COMMIT.
         pipe.write(b"BEGIN;\n" + _UNLIMITED)
@@ -141,7 +141,8 @@ def _load(url: str, pieces: Iterator[bytes]) -> None:
 
 
 def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Remove the setting that older versions of Postgres refuse, and what a restricted psql refuses."""
+    """Remove the setting that older versions of Postgres refuse, and the commands that a restricted psql
+    refuses."""
     held = b""
     for piece in pieces:
         held += piece
@@ -181,7 +182,7 @@ def undo(url: str, settings: Settings) -> None:
             raise BackupError(NOTHING_TO_UNDO)
     with _beside(url, target.name) as cursor:
         _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))
-        # Until here an undo that fails can be repeated.
+        # Up to here, a failed undo can be repeated.
         former_secrets(settings).unlink()
         environment_file(settings).unlink(missing_ok=True)
         _run(cursor, _DROP, undone)
@@ -205,7 +206,7 @@ def _swap(cursor: Any, name: str, away: str, draft: str, has_secrets: AbstractCo
     """Give a database another name, and its name to the draft, atomically."""
     _run(cursor, "DROP DATABASE IF EXISTS {}", away)
     with has_secrets:
-        # Statements that are sent together are one transaction.
+        # Statements in one string are one transaction.
         rename = "ALTER DATABASE {} RENAME TO {}"
         _run(cursor, f"{rename}; {rename}", name, away, draft, name)
 

@@ -29,7 +29,7 @@ from sql.pool import connect_patiently
 Reader = Callable[[Iterator[bytes]], object]
 _STATEMENTS = sql.shipped()
 _PIECE = 64 * 1024
-# Restored as files of the state directory, or specific to one machine.
+# Settings that are restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {
     "AUTH_SECRET_KEY",
     "AUTH_SERVICE_ROLE_KEY",
@@ -49,9 +49,8 @@ def write(
 ) -> tuple[Path, Manifest]:
     """Back up the database and the secrets to a file with the date in its name, and return its path.
 
-    `rehearse` may read the plaintext while it is encrypted; the file appears unless it raises anything.
-    `progress_of` is called with the number of rows. Raises `NoProgramError`, `OtherKeys`, `OSError`,
-    `UnusableKey` and `psycopg2.Error`.
+    `rehearse` reads the plaintext during the encryption; if it raises, no file is created. `progress_of` gets
+    the number of rows. Raises `NoProgramError`, `OtherKeys`, `OSError`, `UnusableKey` and `psycopg2.Error`.
     """
     _check_keys(settings, url)
     with _snapshot(settings, url) as (manifest, snapshot):
@@ -65,7 +64,7 @@ def write(
             copied = _copied(archive.plaintext(manifest, dump, progress), sink)
             if rehearse:
                 rehearse(copied)
-            deque(copied, maxlen=0)  # what it left
+            deque(copied, maxlen=0)  # read the rest
     return target, manifest
 
 
@@ -107,10 +106,10 @@ def connect(url: str) -> Any:
 
 
 def _check_keys(settings: Settings, url: str) -> None:
-    """Check that the secrets of these settings are those of the database."""
+    """Check that the settings have the secrets of the database."""
     with (
         closing(Database(url, size=1, prepare=False)) as db,
-        suppress(psycopg2.errors.UndefinedTable),  # the database has not been upgraded
+        suppress(psycopg2.errors.UndefinedTable),  # the database is not upgraded yet
     ):
         fingerprints.check(db, settings)
 

@@ -1,4 +1,4 @@
-"""Files, databases and failures of the commands that replace them."""
+"""Files, databases and failures of the commands that replace files or databases."""
 
 import signal
 import sys
@@ -16,7 +16,7 @@ from auth.flows.commands import Unreadable, Unusable
 
 @contextmanager
 def stopped_database(settings: Settings) -> Iterator[str]:
-    """Yield the URL of the owner of a database whose service does not run, and start the embedded one."""
+    """Yield the owner's URL of a database whose service is stopped. Start an embedded Postgres."""
     from auth.ops.processes import embedded_postgres
 
     try:
@@ -29,7 +29,7 @@ def stopped_database(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
-    """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
+    """Exit with one line. A signal to end raises an exception, so that drafts are removed."""
     from auth.ops.backups.age import CannotDecrypt, UnusableKey
     from auth.ops.backups.archive import BackupError, UnusableFileError
     from auth.ops.processes.embedded_postgres import EmbeddedPostgresError

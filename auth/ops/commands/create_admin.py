@@ -51,7 +51,7 @@ def _hash(latchkey: Latchkey, email: str) -> str:
 
 
 def _password() -> str:
-    """Return a password that was not an argument: other users see those, and systemd and sudo log them."""
+    """Return a password that is not an argument: other users see arguments, and systemd and sudo log them."""
     given = os.environ.get("LATCHKEY_ADMIN_PASSWORD")
     try:
         password = given or (_ask() if sys.stdin.isatty() else _read())

@@ -13,10 +13,10 @@ from auth.ops.processes.start_checks import check_files
 
 _NAMES = [check.name for check in CHECKS]
 _MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": "?"}
-# Of the worst result.
+# The exit status of the worst result.
 _EXIT_STATUSES = {"failed": 3, "unknown": 2}
 _MISSING: tuple[Missing, ...] = ("refuse", "ignore")
-# When `latchkey_auth/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
+# When `latchkey_auth/__main__.py` began, a time of `time.monotonic`: a slow start counts.
 _STARTED = "LATCHKEY_STARTED"
 
 
@@ -54,7 +54,7 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
 def _results(skip: tuple[str, ...]) -> list[Result]:
     named: list[Result] = []
     settings: Settings | None = None
-    # Without the keys, so that what needs none is checked even if they are lost.
+    # Without the keys, so that the other checks work even if the keys are lost.
     for missing in _MISSING:
         try:
             settings = load_settings(missing_secrets=missing)
@@ -73,6 +73,6 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
-    # For a file, the line says what to do.
+    # The line of a file includes the remedy.
     setting = None if name.startswith("/") else f"Correct it as docs/settings.md says: {name}=…"
     return Result("settings", "failed", line, setting)

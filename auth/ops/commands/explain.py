@@ -28,7 +28,7 @@ from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
-# Acts of the console that are commands of `latchkey users` too.
+# Acts of the console that are also commands of `latchkey users`.
 _COMMANDS = {"unban", "unlock"}
 
 
@@ -56,7 +56,7 @@ def command(subject: str, most: int, as_json: bool) -> None:
 
 
 class _Search:
-    """Each result is what --json prints. Events are listed from the newest to the oldest."""
+    """Each result is in the format of --json. Events are listed from the newest to the oldest."""
 
     def __init__(self, latchkey: Latchkey, most: int) -> None:
         self._latchkey = latchkey
@@ -188,7 +188,7 @@ _LINES = {
 
 
 def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
-    """Return what is known about a row of `select_summary`."""
+    """Return the facts about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
     return user._asdict() | {"sessions_of_old_keys": of_old_keys}
@@ -197,7 +197,7 @@ def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
 def _remedy(obstacle: Obstacle, user: Any) -> str:
     """Return the command that removes an obstacle, or what to do in the console or elsewhere.
 
-    Quoted for the shell that the operator copies it to: anybody may register `` `reboot`@example.com ``.
+    Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
     """
     if obstacle.act in _COMMANDS:
         return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"

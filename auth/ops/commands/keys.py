@@ -179,7 +179,7 @@ def accept(make_missing: bool) -> None:
 def _lock(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     state.lock(directory)
-    state.make_directory(directory)  # which may exist with another mode
+    state.make_directory(directory)  # it may exist with another mode
 
 
 def _place(settings: Settings, key: Key) -> str:
@@ -199,7 +199,7 @@ def _failures(settings: Settings) -> Iterator[None]:
         raise Unusable(str(error)) from None
     except CannotRotate as error:
         raise click.ClickException(str(error)) from None
-    except ValueError as error:  # of a check of settings
+    except ValueError as error:  # raised by a check of settings
         raise click.ClickException(f"The key is refused: {sentence(error)} Name another.") from None
     except OSError as error:
         place = error.filename or settings.state_dir
@@ -207,7 +207,7 @@ def _failures(settings: Settings) -> Iterator[None]:
 
 
 def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") -> None:
-    """Print the outcome. `value` is to be set in the environment, if the key is not in a file."""
+    """Print the outcome. `value` is the new value for the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
     if line and not as_json:

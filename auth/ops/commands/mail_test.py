@@ -32,7 +32,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     Example: latchkey mail-test ops@example.com
     """
     address = addresses.canonical_typed_email(address)
-    # A failure is told with any settings: those of the service may have changed since its start.
+    # Report a failure with any settings: those of the service may have changed since its start.
     load = load_settings if unit else load_service_settings
     settings = load(missing_secrets="ignore")
     sender = channels.senders(settings).get("email")

@@ -21,11 +21,11 @@ from sql import Database, queries, schema
 from sql.pool import SIZE, NotInTime, reason
 
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
-# Of the delivery process, the master and a command.
+# Connections of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
-_REFUSED_WITHIN = 0.5  # seconds in which a machine that works refuses a connection
-_LOCK_SECONDS = 0.7  # after which a lock is not one that passes
+_REFUSED_WITHIN = 0.5  # seconds within which a working machine refuses a connection
+_LOCK_SECONDS = 0.7  # seconds after which a lock counts as a problem
 
 
 def _answers(context: Context) -> Failure | None:
@@ -43,17 +43,17 @@ def _answers(context: Context) -> Failure | None:
 
 
 def _locks(context: Context) -> Failure | None:
-    """Take the locks that requests take, and look who holds them if that lasts."""
+    """Take the locks of requests, and if that takes long, find who holds them."""
     with ThreadPoolExecutor(1) as thread:
         touched = thread.submit(queries.touch_users_and_sessions, context.db)
         wait([touched], _LOCK_SECONDS)
-        # Postgres shows what sessions of other roles do only to superusers and members, as the owner is.
+        # Postgres shows the activity of other roles only to superusers and members, such as the owner.
         with closing(Database(context.settings.find_owner(), size=1, prepare=False, last=context.last)) as db:
-            # On a busy machine the statement begins to wait late.
+            # On a busy machine, the statement starts to wait late.
             while not (blockers := queries.list_blockers(db)) and not touched.done():
                 wait([touched], _LOCK_SECONDS)
         if not blockers:
-            with suppress(ReadOnlySqlTransaction):  # which another check reports
+            with suppress(ReadOnlySqlTransaction):  # another check reports it
                 touched.result()
             return None
     first = blockers[0]
@@ -141,7 +141,7 @@ def _role(context: Context) -> Failure | None:
 def _pooler(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    queries.ping(context.db)  # a database that hangs is given up
+    queries.ping(context.db)  # fails if the database hangs
     if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
@@ -167,7 +167,7 @@ def _connections(context: Context) -> Failure | None:
 
 
 def _clock(context: Context) -> Failure | None:
-    """Compare with the clocks of Postgres and of a site, as far as they are on other machines."""
+    """Compare with the clocks of Postgres and of a website, if they are on other machines."""
     clocks = {"the database's": partial(_time_of_postgres, context)}
     sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
     if site := next((site for site in sites if not is_here(site.hostname or "")), None):
@@ -198,7 +198,7 @@ def _time_of_postgres(context: Context) -> float | None:
 def _time_of_site(context: Context, url: str) -> float | None:
     try:
         headers = fetch(context, url, {"Cache-Control": "no-cache"}).headers
-        # A cache may have stored the answer, and then says for how long. The date has no fractions.
+        # A cached response includes its age. The date has no fractions.
         date = parsedate_to_datetime(headers["Date"]).timestamp()
         return date + int(headers.get("Age", "0")) + 0.5
     except (requests.RequestException, KeyError, ValueError):

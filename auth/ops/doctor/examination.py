@@ -32,15 +32,15 @@ CHECKS = (
     *extensions.checks(),
 )
 SECONDS = 4.0  # from the start of the command
-_LEAST_SECONDS = 2.0  # for the checks, however long the start of the command took
-_MARGIN = 0.5  # seconds in which connections that were given up are reported
+_LEAST_SECONDS = 2.0  # for the checks, even after a slow start of the command
+_MARGIN = 0.5  # seconds for reporting connections that were given up
 _CONNECTIONS = 8
-# If one of these fails, the statements of other checks fail too.
+# If one of these fails, the statements of other checks also fail.
 _FIRST = ("database", "schema", "locks")
 _OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
 _DNS_SECONDS = 2.0
 _TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
-_Outcome = Failure | Exception | None  # of a check: what it found or raised
+_Outcome = Failure | Exception | None  # the result or exception of a check
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def examine(
     *,
     started: float | None = None,
 ) -> list[Result]:
-    """Return the results in the order of `CHECKS`, `SECONDS` after `started`, a time of `time.monotonic`."""
+    """Return the results in the order of `CHECKS`, at most `SECONDS` after `started`, a time of
+    `time.monotonic`."""
     now = time.monotonic()
     last = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:
@@ -76,14 +77,14 @@ def examine(
 
 
 def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
-    """Return the results of what can be checked without valid settings."""
+    """Return the results of the checks that need no valid settings."""
     settings = cast("Settings", SimpleNamespace(state_dir=state_dir, key_files={}))
     nothing = cast("Any", None)
     return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing, time.monotonic() + SECONDS))
 
 
 class _NoDatabase:
-    """In place of the embedded Postgres of a service that does not run."""
+    """Replaces the embedded Postgres of a stopped service."""
 
     def __init__(self, error: NotRunningError) -> None:
         self._error = error
@@ -150,7 +151,7 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
 
 
 def _overload() -> str | None:
-    """Return the load of this machine if it is above twice its cores."""
+    """Return the load of this machine if it exceeds twice its cores."""
     load, count = os.getloadavg()[0], cores()
     return f"load {load:.0f} on {count} cores" if load > 2 * count else None
 

@@ -1,4 +1,4 @@
-"""The check of the interpreter: how it was built."""
+"""Checks how the interpreter was built."""
 
 import platform
 import sys
@@ -8,7 +8,7 @@ from auth.flows.checks import Check, Context, Note
 
 
 def built_plainly(configured: str) -> bool:
-    """Say whether Python was built without its profile-guided optimisation, from its `CONFIG_ARGS`.
+    """Whether Python was built without profile-guided optimisation, according to its `CONFIG_ARGS`.
 
     Distributions configure `/usr` and may optimise in other ways, as Debian does with `make profile-opt`.
     """

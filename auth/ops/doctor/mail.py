@@ -53,7 +53,7 @@ def _sender(context: Context) -> Failure | None:
     missing = []
     if not _declares(context.resolver, domain, "v=spf1"):
         missing.append(f'{domain} TXT "v=spf1 … -all" (SPF)')
-    # The selector, which is a name below, is not known.
+    # The selector, a name below this one, is not known.
     if _texts(context.resolver, f"_domainkey.{domain}") is None:
         missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
     parents = filter(None, (domain, _parent(domain)))

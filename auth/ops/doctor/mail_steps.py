@@ -1,4 +1,4 @@
-"""What mends each step of sending an email, for the doctor and `latchkey mail-test`."""
+"""The remedies for each step of sending an email, for the doctor and `latchkey mail-test`."""
 
 import re
 
@@ -11,7 +11,7 @@ _REMEDY_OF_TOKENS = (
     "Give the application the mailbox's permission, such as SMTP.SendAsApp, as docs/messages.md says."
 )
 _WITHOUT_ANSWER = r"no answer in time|not done within|the connection was closed"
-# By the steps, and a pattern of what the failure says; the first that fits.
+# Remedies by step and a pattern of the failure. The first match counts.
 _REMEDIES = {
     ("token", ""): "Correct AUTH_SMTP_TOKEN_URL, AUTH_SMTP_CLIENT_… and AUTH_SMTP_SCOPE, as"
     " docs/messages.md says.",
@@ -46,7 +46,7 @@ _REMEDIES = {
 
 
 def remedy(failure: Failure, *, by_token: bool) -> str:
-    """Return what mends a failure. `by_token` if the sender signs in by an access token."""
+    """Return the remedy for a failure. `by_token` if the sender signs in with an access token."""
     remedies = _REMEDIES | {("login", ""): _REMEDY_OF_TOKENS if by_token else _REMEDY_OF_PASSWORDS}
     return next(
         remedy

@@ -1,4 +1,4 @@
-"""Checks of the public URL, the proxies in front of it, and where links may lead."""
+"""Checks of the public URL, the proxies in front of it, and the allowed targets of links."""
 
 import secrets
 import ssl
@@ -17,9 +17,9 @@ from auth.core.tokens import one_time
 from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from sql import queries
 
-_LEAST_DAYS = 14  # of a certificate
+_LEAST_DAYS = 14  # until a certificate expires
 _PROBE_LIFETIME = 30
-# By what GET /health says; the first that fits.
+# Remedies by the response of GET /health. The first match counts.
 _HEALTH_REMEDIES = {
     "hash": "See docs/monitoring.md, and run: systemctl restart latchkey",
     "delivery": "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
@@ -31,7 +31,7 @@ _HEALTH_REMEDIES = {
 
 
 def _public_url(context: Context) -> Failure | None:
-    """Raises `NotRunningError`, because a proxy would answer for a service that does not run."""
+    """Raises `NotRunningError`, because a proxy would answer for a stopped service."""
     base_url = context.settings.base_url
     remedy = f"If {base_url} is the public URL, mend DNS, the proxy or the service; else set AUTH_BASE_URL."
     if not running.is_serving(context.settings.state_dir):
@@ -215,7 +215,7 @@ def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> 
         try:
             return session.request("GET", url, headers=sent)
         except requests.RequestException:
-            if deadline.has_passed:  # which closes the connection
+            if deadline.has_passed:  # the deadline closes the connection
                 raise requests.Timeout from TimeoutError()
             raise
 

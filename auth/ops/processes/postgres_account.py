@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def choose_account(data: Path) -> pwd.struct_passwd:
-    """Return the owner of the data; for root's or absent data, `postgres` or `nobody`, which then owns it."""
+    """Return the owner of the data. Data of root, or missing data, gets `postgres` or `nobody` as owner."""
     try:
         owner = pwd.getpwuid(data.stat().st_uid)
     except (FileNotFoundError, KeyError):
@@ -18,14 +18,14 @@ def choose_account(data: Path) -> pwd.struct_passwd:
         account = pwd.getpwnam("postgres")
     except KeyError:
         account = pwd.getpwnam("nobody")
-    if data.exists():  # a backup that root has restored
+    if data.exists():  # root has restored a backup
         for path in (data, *data.rglob("*")):
             os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
     return account
 
 
 def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
-    """Let the account pass through the directories above a path (o+x), and return those that changed."""
+    """Let the account pass through the directories above a path (o+x), and return the changed ones."""
     opened = []
     for directory in reversed(path.parents):
         status = directory.stat()

@@ -1,4 +1,4 @@
-"""Runs pg_dump and psql, of the embedded Postgres, on PATH, or where Debian installs them."""
+"""Runs pg_dump and psql from the embedded Postgres, PATH, or Debian's directories."""
 
 import os
 import re
@@ -76,7 +76,7 @@ def _connection(url: str) -> tuple[str, dict[str, str]]:
 
 def _candidates(name: str, *, needs_tls: bool) -> list[str]:
     candidates: list[str | Path | None] = []
-    # Those of the embedded Postgres are built without TLS.
+    # The programs of the embedded Postgres are built without TLS.
     if not needs_tls:
         with suppress(EmbeddedPostgresError):
             candidates.append(shutil.which(embedded_postgres.find_programs() / name))

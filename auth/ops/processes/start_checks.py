@@ -1,4 +1,4 @@
-"""Checks at the start: of the files in the settings, and of the servers that the service depends on."""
+"""Checks at the start: the files in the settings, and the servers that the service depends on."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,9 +37,8 @@ def check_files(settings: Settings) -> None:
 
 
 def notices(settings: Settings) -> list[str]:
-    """Return a line for each connection that is open to its network, each channel without a sender, and each
-    setting for tests at a public URL.
-    """
+    """Return a line for each unencrypted or unverified connection, each channel without a sender, and each
+    setting for tests at a public URL."""
     return [*settings.open_connections, *channels.notices(settings), *_tests_in_public(settings)]
 
 

@@ -26,7 +26,7 @@ from sql.pool import SIZE, unusable
 
 T = TypeVar("T")
 
-# Of an address that no interface has, and of names that lead to none.
+# The errors for an address without an interface, and for names that do not resolve.
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_AGAIN)
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
@@ -63,7 +63,7 @@ def _start(server: Any, chosen: Settings) -> None:
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
 
-        # No reason to stop: sessions stay, and so do access tokens.
+        # This need not stop the service: sessions and access tokens stay valid.
         if problem := with_database(database_url, partial(problem_of, hook)):
             said = (
                 f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Mend the function as"
@@ -74,7 +74,7 @@ def _start(server: Any, chosen: Settings) -> None:
 
 
 def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
-    # Before a migration: this may be the database of another deployment.
+    # Check this before a migration: the database may belong to another deployment.
     with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
         with_database(owner_url, partial(fingerprints.check, settings=chosen))
     if chosen.database_url:
@@ -93,7 +93,7 @@ def make_application(settings: Settings) -> None:
         importlib.import_module("auth.web.request_metrics")
     gc.unfreeze()  # the application before a reload
     gc.collect()
-    gc.freeze()  # else the collector would write to this memory, and copy it for each worker
+    gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
 
 
 def _start_embedded_postgres(server: Any, chosen: Settings) -> None:
@@ -108,9 +108,9 @@ def _start_embedded_postgres(server: Any, chosen: Settings) -> None:
 
 
 def _share_state_directory(server: Any, chosen: Settings) -> None:
-    """Lock the state directory, so that no embedded Postgres starts in it, and that missing keys may be made.
+    """Lock the state directory: no embedded Postgres can start in it, and missing keys can be created.
 
-    If there is nothing to make, it may be read-only or absent.
+    If no key is missing, the directory may be read-only or absent.
     """
     missing = fingerprints.missing(chosen)
     try:
@@ -131,7 +131,7 @@ def _refuse_taken_address(chosen: Settings) -> None:
     """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
-    deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen
+    deadline = time.monotonic() + 3  # workers of a killed service may still listen
     family = socket.AF_INET6 if ":" in chosen.bind else socket.AF_INET
     while True:
         try:

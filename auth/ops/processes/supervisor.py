@@ -1,12 +1,12 @@
-"""The gunicorn master: what it starts, watches and reloads. The hooks of `gunicorn.conf.py`.
+"""The gunicorn master, which starts, watches and reloads processes: the hooks of `gunicorn.conf.py`.
 
 A HUP executes only that file again, so this module keeps no settings: `auth.core.settings.served` has them.
 
-The master creates the application, and its workers share that memory, as forks. Before a fork there must be
-nothing that two workers cannot share: no connection, thread, random state, open file or metric (which opens
-its file). So `create_app` opens nothing, `wsgi.py` starts in the worker what has a thread or a file, and what
-starts the service closes its connections. The delivery process lives by threads, and gevent has patched the
-master: it is a program of its own.
+The master creates the application, and its workers, which are forks, share that memory. Before a fork nothing
+may exist that two workers cannot share: no connection, thread, random state, open file or metric (which opens
+a file). So `create_app` opens nothing, `wsgi.py` starts threads and opens files in the worker, and the start
+of the service closes its connections. The delivery process needs threads, but gevent has patched the master,
+so it is a separate program.
 """
 
 import gc
@@ -51,14 +51,14 @@ def settings() -> Settings:
 
 def on_starting(server: Any) -> None:
     """Start Postgres, apply the schema and create the application, or exit with one line for the operator."""
-    # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
+    # Until gunicorn installs its handlers, SystemExit stops a Postgres that has just started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     chosen = settings()
     served.inbox_key = state.new_secret()
     for warning in chosen.warnings:
         _say(warning, "warning")
-    # nohup ignores the signal of a terminal that is closed.
+    # nohup ignores the signal of a closed terminal.
     server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg, delivers=chosen.deliver)
@@ -74,10 +74,10 @@ def on_starting(server: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Announce the address, and change what gunicorn does at signals and every second."""
-    # gunicorn would cut requests off at Ctrl-C.
+    """Announce the address, and change gunicorn's handling of signals and its main loop."""
+    # At Ctrl-C, gunicorn would cut off requests.
     signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
-    # Called by gunicorn's main loop, which may wait and start processes; a signal handler may not.
+    # gunicorn's main loop calls this. Unlike a signal handler, it may wait and start processes.
     server.handle_term = partial(_end, server)
     server.handle_hup = partial(_hang_up, server)
     server.manage_workers = partial(_watch, server)
@@ -107,8 +107,8 @@ def on_reload(server: Any) -> None:
 
 
 def nworkers_changed(server: Any, number: int, _before: int | None) -> None:
-    """At a reload, and by the signals TTIN and TTOU."""
-    with suppress(OSError):  # the master goes on with a full disk
+    """Called at a reload, and by the signals TTIN and TTOU."""
+    with suppress(OSError):  # the master continues with a full disk
         state.keep_wanted_workers(number)
 
 
@@ -125,19 +125,22 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    gc.freeze()  # what is loaded stays
+    gc.freeze()  # the loaded objects stay
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    # A HUP may turn metrics on, but only a start makes their directory. An error here would end the master.
+    # A HUP may turn metrics on, but only a start creates their directory. An error here would end the master.
     state.discard_gauges(worker.slot)
 
 
 def on_exit(server: Any) -> None:
-    """Stop the embedded Postgres after the last worker; fail if it died, for the supervisor."""
+    """Stop the embedded Postgres after the last worker.
+
+    Fail if it died, so that a supervisor restarts the service.
+    """
     server.delivery.stop()
     if server.embedded_postgres:
         died = server.embedded_postgres.has_died()
@@ -153,7 +156,7 @@ def _announce_inbox(chosen: Settings) -> None:
 
 
 def _wants_delivery_process(chosen: Settings) -> bool:
-    return chosen.deliver or chosen.metrics_bind is not None  # which it serves
+    return chosen.deliver or chosen.metrics_bind is not None  # the process serves the metrics
 
 
 def _end(server: Any) -> NoReturn:
@@ -162,7 +165,7 @@ def _end(server: Any) -> NoReturn:
 
 
 def _hang_up(server: Any) -> None:
-    """Reload, or end if the signal means that the terminal of the service was closed."""
+    """Reload, or end if the signal means that the terminal was closed."""
     if server.ends_with_terminal and not _has_terminal():
         _end(server)
     _reload(server)
@@ -177,7 +180,7 @@ def _has_terminal() -> bool:
 
 
 def _reload(server: Any) -> None:
-    """Replace the workers, unless they could not start or would have other keys than the database."""
+    """Replace the workers, unless they could not start or their keys would differ from the database's."""
     try:
         loaded = _load()
         if server.embedded_postgres:
@@ -203,9 +206,9 @@ def _load() -> Settings:
 
 
 def _end_frozen_processes(server: Any) -> None:
-    """Kill workers that give no sign of life, as gunicorn does, and the delivery process.
+    """Kill workers without a heartbeat, as gunicorn does, and the delivery process.
 
-    Where all processes were paused, such as a container, the others get that time anew.
+    If all processes were paused, as in a container, they get the full time again.
     """
     now = time.monotonic()
     if now - server.looked_at > server.timeout / 2:

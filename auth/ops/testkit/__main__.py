@@ -1,6 +1,6 @@
 """The test server: an HTTP interface on loopback that starts services and acts on them; docs/testing.md.
 
-It ends when its standard input does, if that is a pipe: with the process that started it, however that ends.
+It ends when its standard input closes, if that is a pipe: so it always ends with the process that started it.
 """
 
 import hmac
@@ -42,7 +42,7 @@ class Server:
         self._directory, self._databases = directory, made
         self._services: dict[str, Service] = {}
         self._numbers = itertools.count()
-        # What the main thread does next; None ends it.
+        # The next tasks of the main thread; None ends it.
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.owner = self
@@ -86,7 +86,7 @@ class Server:
         return 200, getattr(self._services[number], rest)(**arguments)
 
     def _start(self, settings: dict[str, str] | None = None) -> dict[str, Any]:
-        """Start a service, and return what a client needs."""
+        """Start a service, and return the data for its client."""
         started: Future[Service] = Future()
         number = str(next(self._numbers))
 
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, body = self.server.owner.answer(self.path, key, dict(self.headers), content.decode())
         except (Refused, TypeError, ValueError) as error:
             status, body = 400, {"error": str(error)}
-        except ApiError as error:  # of a hook
+        except ApiError as error:  # raised by a hook
             status, body = 400, {"error": error.msg}
         except Exception as error:
             traceback.print_exc()
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
-        # Java's client would take it for kept alive, in spite of HTTP/1.0.
+        # Otherwise Java's client keeps the connection alive, despite HTTP/1.0.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)

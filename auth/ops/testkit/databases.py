@@ -1,4 +1,4 @@
-"""One database for each service, copied from a template that has the schema."""
+"""One database for each service, copied from a template with the schema."""
 
 import hashlib
 import os
@@ -39,16 +39,16 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Database:
-    """With the URL for requests, and a connection of the owner, which shows that it is in use."""
+    """The URL for requests, and a connection of the owner, which marks the database as in use."""
 
     url: str
     connection: Any
 
 
 class Databases:
-    """Makes databases in the Postgres of a URL, which are dropped when it is closed.
+    """Creates databases in the Postgres of a URL, and drops them when it is closed.
 
-    `of_requests` turns the URL of the owner into that of the role of requests; without it, they are the same.
+    `of_requests` turns the owner's URL into that of the role of requests. Without it, they are the same.
     """
 
     def __init__(self, url: str, of_requests: Callable[[str], str] | None = None) -> None:
@@ -90,7 +90,7 @@ class Databases:
 
     @contextmanager
     def _locked(self) -> Iterator[Any]:
-        """Keep other test servers off meanwhile. The lock ends with the connection."""
+        """Lock out other test servers meanwhile. The lock ends with the connection."""
         with closing(connect(self._url)) as connection:
             connection.autocommit = True
             queries.lock_test_databases(Unprepared(connection))
@@ -122,7 +122,7 @@ def refuse_remote(url: str) -> None:
     """Raise `Refused` unless all hosts of a URL are this machine, and its path names the database."""
     try:
         parts = parse_dsn(url)
-        # `dbname` in the query would lead all test databases to that one.
+        # With `dbname` in the query, all test databases would be that one.
         is_url = parse_dsn(_renamed(url, _PREFIX))["dbname"] == _PREFIX
     except psycopg2.ProgrammingError:
         is_url = False

@@ -29,7 +29,7 @@ _SETTINGS = {
     "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true",
     "AUTH_WORKERS": "1",
 }
-# The rest of the environment may be that of another application, with a database of its own.
+# The rest of the environment may belong to another application with its own database.
 _NAMES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONSAFEPATH")
 _INHERITED = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PATIENCE = 60  # seconds until the service has started

@@ -1,4 +1,4 @@
-"""What a test may do to a test service."""
+"""The operations of tests on a test service."""
 
 import itertools
 import json
@@ -65,7 +65,7 @@ class Service:
         self._delivery_lock = threading.Lock()
 
     def wait(self) -> dict[str, Any]:
-        """Wait until the service answers, and return what a client needs. Raises `Refused`."""
+        """Wait until the service answers, and return the data for its client. Raises `Refused`."""
         self._app = self._process.wait()
         self._parts: Latchkey = self._app.extensions[EXTENSION]
         key = self._parts.settings.service_role_key[0]
@@ -183,7 +183,7 @@ class Service:
         return self._calls
 
     def answer(self, hook: str, body: Any, status: int = 200) -> None:
-        """Set what a captured hook answers until the next reset."""
+        """Set the answer of a captured hook until the next reset."""
         self._answers[hook] = (status, body)
 
     def capture(self, path: str, headers: dict[str, str], text: str) -> tuple[int, Any]:
@@ -214,7 +214,7 @@ class Service:
             draft.rename(self._failures / f"{next(_numbers):09}")
 
     def age(self, user_id: str, seconds: float) -> None:
-        """Let time pass for what belongs to a user."""
+        """Let time pass for a user's data."""
         self._deliver()  # in production, messages would have been sent meanwhile
         self._call("age", user_id, seconds)
 

@@ -1,4 +1,4 @@
-"""The application of a test service: that of production, which fails where a test said so."""
+"""The application of a test service: the production application, which fails where a test wants it."""
 
 import json
 from fnmatch import fnmatchcase

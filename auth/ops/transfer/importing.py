@@ -20,10 +20,10 @@ _MOST_METADATA = 8192
 _EXISTS = "a user with this id, email, phone, identity or credential already exists"
 _TWICE = "has the same id, email, phone, identity or credential as {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
-# What a mapping raises for an entry of an unexpected shape.
+# Exceptions of a mapping for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
-# An entry with the row to insert, or why it is refused.
+# An entry with the row to insert, or the reason to refuse it.
 _Checked = tuple[Entry, dict[str, Any] | str]
 
 

@@ -1,6 +1,6 @@
 """Translates users from the exports of other products into records (see records.py).
 
-The id of a user there is kept in `app_metadata`, and is the id here if it is a UUID.
+`app_metadata` keeps the user's id there. If it is a UUID, it is also the id here.
 """
 
 import json
@@ -208,7 +208,7 @@ def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def _named(metadata: Mapping[str, Any] | None, name: str | None, picture: str | None) -> dict[str, Any]:
-    """Return metadata with the name and picture under the keys of a sign-in with a provider."""
+    """Return metadata with the name and picture, under the keys that a sign-in with a provider uses."""
     found = {"name": name, "avatar_url": picture}
     return {key: value for key, value in found.items() if value} | dict(metadata or {})
 

@@ -27,7 +27,7 @@ class UnreadableFile(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One user as the file has it, or the `problem` with it. `place` is, for instance, `line 3`."""
+    """One user of the file, or the `problem` with it. `place` is, for instance, `line 3`."""
 
     place: str
     value: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Entry:
 
 
 def read(path: Path) -> tuple[Iterator[Entry], int]:
-    """Return the users of a file and how many there may be, for a progress bar. Raises `UnreadableFile`."""
+    """Return the users of a file and their likely number, for a progress bar. Raises `UnreadableFile`."""
     try:
         encoding = _encoding(path)
         first = _first_line(path, encoding)
@@ -66,7 +66,7 @@ def _first_line(path: Path, encoding: str) -> str:
 
 
 def _separator(header: str) -> str:
-    """Return what separates the columns: of spreadsheets, semicolons where the comma is the decimal sign."""
+    """Return the separator of columns. Spreadsheets use semicolons where the comma is the decimal sign."""
     for separator in _SEPARATORS:
         if _ADDRESSES.intersection(map(_column, header.replace('"', "").split(separator))):
             return separator

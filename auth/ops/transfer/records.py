@@ -1,4 +1,4 @@
-"""A user as a line of JSON: what `users export` writes and `users import` reads (docs/moving-in.md)."""
+"""A user as a line of JSON, which `users export` writes and `users import` reads (docs/moving-in.md)."""
 
 import json
 import re
@@ -55,7 +55,7 @@ class _ApiKey(AdminInput):
     scopes = fields.KeyScopes(load_default=list)
     created_at = fields.Timestamp()
     expires_at = fields.Timestamp(allow_none=True)
-    # Exports of 0.3.0 do not tell the level.
+    # Exports of 0.3.0 do not contain the level.
     aal = fields.Text(validate=OneOf(["aal1", "aal2"]), load_default="aal1")
 
 
@@ -87,7 +87,7 @@ _RECORD = _Record()
 
 
 def export(database: Database, parts: Latchkey, count: Callable[[int], object]) -> Iterator[bytes]:
-    """Yield the lines of all users in pages. `count` is called with how many. Raises `CannotOpen`."""
+    """Yield the lines of all users in pages. Call `count` with their number. Raises `CannotOpen`."""
     after = None
     while rows := queries.export_users(database, after=after, page_size=_PAGE):
         yield "".join(f"{_exported(row, parts)}\n" for row in rows).encode()
@@ -167,7 +167,7 @@ def _problems(messages: Any, path: str = "") -> Iterator[str]:
 def _confirmation(
     user: dict[str, Any], kind: str, created_at: datetime, choices: Choices
 ) -> tuple[str | None, bool]:
-    """Return when an address was confirmed, and whether that counts as proof."""
+    """Return when an address was confirmed, and whether this is a proof."""
     verified, confirmed_at = user.get(f"{kind}_verified"), user.get(f"{kind}_confirmed_at")
     if verified is None:
         verified = confirmed_at is not None or choices.trust_addresses
@@ -212,7 +212,7 @@ def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, A
 def _api_keys(
     user: dict[str, Any], id: str, created_at: datetime, parts: Latchkey
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the keys that a secret of this deployment made: the others could not be used."""
+    """Yield the rows of the keys that a secret of this deployment made. Other keys would not work."""
     for key in user["api_keys"]:
         if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
             own = {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}

@@ -1,4 +1,4 @@
-"""What every page needs: the layout, forms, problems and links."""
+"""Common code of all pages: the layout, forms, problems and links."""
 
 from flask import Flask
 

@@ -1,4 +1,4 @@
-"""What all pages load: the operator's colours, logo and icon. And the footer's choices."""
+"""The operator's colours, logo and icon, which all pages load, and the footer's choices."""
 
 import re
 from pathlib import PurePath
@@ -20,7 +20,7 @@ from auth.web.limits import limited
 blueprint = Blueprint("brand", __name__)
 
 _CACHED = {"Cache-Control": "public, max-age=300"}
-# A logo must not run or load anything, even if it is opened on its own.
+# A logo must not run or load anything, even if it is opened directly.
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _ICON = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" font-family="system-ui, sans-serif"'
@@ -42,7 +42,7 @@ _COLORS = """\
 }
 """
 _YEAR = 365 * 86_400
-# A path of ours, relative to the root.
+# One of our paths, relative to the root.
 _OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
 _Preferences = schemas.Input.of(
     language=fields.Choice(*LANGUAGES),

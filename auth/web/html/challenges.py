@@ -1,4 +1,4 @@
-"""Challenges of passkeys and security keys on pages, and the forms that answer them."""
+"""Challenges of passkeys and security keys on pages, and the forms with their responses."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from sql import queries
 
 
 def sent_credential() -> dict[str, Any]:
-    """Return the credential that the script put into the form, with its challenge."""
+    """Return the credential that the script put into the form, and its challenge."""
     return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
 
 
-# Not the limit of codes, because other sites can open these pages, and must not use that up.
+# Not the limit of codes: other sites can open these pages, and must not use it up.
 @limited(
     "open_challenge", key=lambda: guard.caller_on_network() if g.actor == "user" else g.client["network"]
 )
@@ -31,10 +31,10 @@ def _count_page() -> None:
 def may_challenge() -> bool:
     """Count a page, and return whether it may have challenges, which are rows.
 
-    Beyond the limit a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
+    Beyond the limit, a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
     """
     if request.method == "HEAD":
-        return False  # nobody could answer them
+        return False  # the user has nothing to answer them with
     try:
         _count_page()
     except RateLimitExceeded:

@@ -1,4 +1,4 @@
-"""Where a page leads: the destination in its query or form, which its forms carry on."""
+"""The destination in a page's query or form, which its forms pass on."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def destination() -> Destination:
 
 
 def form_page(template: str, own_path: str, **values: Any) -> Response:
-    """Show a form that leads to the destination, and that GET of `own_path` shows too."""
+    """Show a form that continues to the destination. GET of `own_path` shows it too."""
     to = destination()
     here = f"/{to.path(own_path)}"
     return page(template, script=True, form_target=to.url, to=to, here=here, **values)

@@ -1,8 +1,8 @@
-"""Leads browsers to applications and providers by a page, not by a redirect.
+"""Sends browsers to applications and providers with a page instead of a redirect.
 
-Browsers apply form-action of a page to all redirects that follow its form, also to those of the application,
-whose targets we do not know. A page ends that navigation. Its refresh begins another, and replaces it in the
-history, so that no form is sent twice. A redirect to a URL of ours would need a place to keep the code.
+Browsers apply form-action of a page to all redirects after its form, even to those of the application, whose
+targets we do not know. A page ends that navigation. Its refresh starts another, and replaces it in the
+history, so that no form is sent twice. A redirect to a URL of ours would need storage for the code.
 """
 
 from urllib.parse import urlsplit

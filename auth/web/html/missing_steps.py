@@ -1,4 +1,4 @@
-"""Redirects to the page for what a request lacks: a session, the second step or a proof."""
+"""Redirects to the page for a missing session, second step or proof."""
 
 from urllib.parse import urlencode
 
@@ -9,24 +9,24 @@ from auth.web import cookies, forms
 from auth.web.errors import ApiError
 from auth.web.html.page import redirect_to_own
 
-# The pages that errors of a page lead to; without a session, /sign-in.
+# The pages for a page's errors; without a session, /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
 ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
 _APPLICATION = ("redirect_to", "code_challenge", "then")
 
 
 def redirect_to_missing(error: ApiError) -> Response:
-    """Redirect to the page for an error of `ELSEWHERE`, which leads back to the requested one."""
+    """Redirect to the page for an error of `ELSEWHERE`, which then returns to the requested page."""
     if error.error_code in _STEPS:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
         next_page = request.path.removeprefix("/").removeprefix("account/")
         if next_page in ("connect", "remove", "rename"):
-            # These pages are about a provider, or one of the user's things.
+            # These pages are about a provider, or an object of the user.
             named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", named)
         return to_step(error.key, {"next": next_page} | application)
-    # The page shows why a link failed, as signed.
+    # The page shows why a link failed: the query is signed.
     return to_step(
         error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
     )
@@ -37,8 +37,8 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     by, _, error_code = key.rpartition(".")
     if error_code in _STEPS:
         return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
-    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
-    # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
+    # Keep the cookie: browsers do not send it with forms of other sites, and a repeated form may carry one
+    # that was renewed meanwhile. A browser without the cookie had no session that could end.
     had_session = request.method not in ("GET", "HEAD") or cookies.sent(forms.SESSION)
     query = forms.signed_query(error_code="session_expired") | query if had_session else query
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")

@@ -28,7 +28,7 @@ from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 
-# The languages, with their names for themselves.
+# The languages, each with its own name.
 LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
 _CSP = (
     "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
@@ -42,16 +42,16 @@ _MESSAGE_CSP = (
 )
 
 _OWN_PAGES = ("/account", "/console")
-# On one of them, these belong to a sign-in, which an application may have opened in a window.
+# These pages belong to a sign-in, which an application may have opened in a window.
 _DESTINATION = {"next", "redirect_to", "code_challenge"}
-# Longer addresses may break at their signs. The longest phone number fits in a heading on the smallest phone.
+# Longer addresses may break at punctuation. The longest phone number fits in a heading on the smallest phone.
 _ONE_LINE = 21
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 
 
 def register(app: Flask, settings: Settings) -> None:
-    """Add what all templates know.
+    """Add the functions and variables of all templates.
 
     `address(…)` or `address(masked(…))` is for addresses in texts and `application(…)` for the names of
     applications.
@@ -83,9 +83,9 @@ def page(
     """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
     redirect to the application `form_target`.
 
-    They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
-    application that waits for it. form-action must allow the scheme of an application on the device. Websites
-    are not reached by a redirect: see auth/web/html/leaving.py.
+    The forms may continue to `next_page`, else to the `next` of the request: from the consent page also to
+    the application that waits for it. form-action must allow the scheme of an application on the device. A
+    form never redirects to a website: see auth/web/html/leaving.py.
 
     Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
     """
@@ -96,7 +96,7 @@ def page(
     common = {
         "language": language,
         "theme": cookies.sent(THEME),
-        # A query may contain a token, which belongs in one field only.
+        # A query may contain a token, which must be in one field only.
         "here": None if request.args else request.path,
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
         "say": functools.partial(_say, language),
@@ -123,12 +123,12 @@ def page(
 
 
 def waiting_behind(next_page: str) -> Waiting | None:
-    """Return the application to which a page leads, or None."""
+    """Return the application that a page continues to, or None."""
     return next((found for each in latchkey.extensions if (found := each.waiting_behind(next_page))), None)
 
 
 def next_code(wait: float) -> dict[str, Any]:
-    """Return what a page that may send another code in `wait` seconds says."""
+    """Return the text of a page that may send another code in `wait` seconds."""
     again_in = math.ceil(wait)
     return {
         "again_in": again_in,
@@ -137,9 +137,9 @@ def next_code(wait: float) -> dict[str, Any]:
 
 
 def chosen_language() -> str:
-    """Return the language that was chosen in the footer, else the browser's."""
+    """Return the language chosen in the footer, else the browser's."""
     if g.route.guard == "administrator":
-        # Like the API's errors, which operators read too.
+        # Like the API's errors, which operators also read.
         return DEFAULT
     return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
 
@@ -152,7 +152,7 @@ def root() -> str:
 
 
 def redirect_to_own(path: str, done: str = "") -> Response:
-    """Redirect to a path of this service, without its leading slash. Its page tells what is `done`."""
+    """Redirect to a path of this service, without its leading slash. The page shows the message `done`."""
     path = with_query(path, forms.signed_query(done=done)) if done else path
     return redirect(f"{root()}{path}" or "./")
 
@@ -175,7 +175,7 @@ def identifier() -> str | None:
 
 
 def sentences(*texts: str | None) -> Markup:
-    """Return texts as one paragraph, without those that are empty."""
+    """Return the texts that are not empty, as one paragraph."""
     return _spaced(Markup(" ").join(filter(None, texts)), chosen_language())
 
 
@@ -189,13 +189,13 @@ def _spaced(html: str, language: str) -> Markup:
 
 
 def kinds_listed(names: Iterable[str]) -> Markup:
-    """Return kinds of characters that a password needs: `a number and a symbol`."""
+    """Return the kinds of characters that a password needs: `a number and a symbol`."""
     kinds = [text("forms", name) for name in names]
     return text("forms", "listed", kinds=kinds) if kinds else Markup("")
 
 
 def _logo(setting: str, path: str) -> str | None:
-    """Return the URL of a setting's logo, whose file has this path here, or None."""
+    """Return the URL of a setting's logo, or None. We serve a file at this path."""
     logo = latchkey.settings.logos.get(setting)
     if logo is None or logo.startswith("https://"):
         return logo
@@ -231,7 +231,8 @@ def provider(name: str) -> dict[str, Any]:
 
 
 def address(text: str) -> Markup:
-    """Keep an address together in right-to-left text, out of machine translation, and whole between signs."""
+    """Isolate an address in right-to-left text, exclude it from translation, and break it only at
+    punctuation."""
     text = spaced_phone(text)
     parts = [text] if len(text) <= _ONE_LINE else re.split("(?<=[@.])(?=.)", text)
     return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(map(_unbroken, parts)))

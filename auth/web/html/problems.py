@@ -1,4 +1,4 @@
-"""Forms and their errors: a sentence next to a form's field, or a page; the envelope for programs."""
+"""Forms and their errors: a sentence next to a field, or a page; the envelope for programs."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ _BY_KEY = {
 _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING = ("GET", "HEAD")
 
-# Constraints raise some of these. Without the database, the form is shown again with what was typed.
+# Constraints raise some of these. Without the database, the form is shown again with its values.
 _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
 
 
@@ -65,7 +65,7 @@ def asks_for_page() -> bool:
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
 
 
-# Blueprints whose pages people open, and may open with a slash at the end.
+# Blueprints whose pages people open, perhaps with a trailing slash.
 _OPENED = ("pages.", "console.", "docs.")
 
 
@@ -82,7 +82,7 @@ class Problem:
 
 
 def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[View], View]:
-    """Return a decorator for form views that shows `shown(problem=…)` if the form is refused."""
+    """Return a decorator for form views that shows `shown(problem=…)` for a refused form."""
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -113,13 +113,13 @@ def form(
     sign_in: SignIn | None = None,
     is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view of a form. One with a parameter `problem` shows its page: a refused
-    form calls it again, with the problem, whose text is `limit_text` if that is because of the limit.
+    """Return a decorator for the view of a form. A view with a parameter `problem` shows its page: a refused
+    form calls it again with the problem, whose text beyond the limit is `limit_text`.
 
-    With a `level` it is for users who are signed in, and the windows of the acts count each user on each
-    network. To share the windows of what strangers do, put `signed_in` above this decorator instead.
-    Otherwise they count by `key`, or each network.
-    `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
+    With a `level`, the form is for signed-in users, and the windows of the acts count each user on each
+    network. To share the windows of strangers, put `signed_in` above this decorator instead. Otherwise they
+    count by `key`, or each network. `is_queued` if the view hashes a password; `refusal` and `sign_in` are
+    those of `audited`.
     """
     counted = key or (guard.caller_on_network if level else None)
 
@@ -144,10 +144,10 @@ def form_at(
     kinds: Sequence[str] = (),
     **form_arguments: Any,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view of a page with a form: GET shows it, POST submits it as `form` says.
+    """Return a decorator for the view of a page with a form: GET shows it, POST submits it as in `form`.
 
-    GET is for users with the `level` too, or with the level `opens`. With `kinds`, which the view gets as
-    `kind`, there is one page for each, at `path` with `{kind}`.
+    GET also requires the `level`, or the level `opens`. With `kinds`, there is a page for each, at `path`
+    with `{kind}`, and the view gets its `kind`.
     """
     rules = {path.format(kind=kind): {"kind": kind} for kind in kinds} or {path: {}}
 
@@ -164,12 +164,12 @@ def form_at(
 
 
 def _apart(view: View) -> View:
-    """Return a copy of a view, which says other things about its route."""
+    """Return a copy of a view, with other declarations."""
     return functools.wraps(view)(lambda *args, **kwargs: view(*args, **kwargs))
 
 
 def told(wait: object = None) -> Mapping[str, Any] | None:
-    """Return the problem that our redirect to this page names, if any. The texts of limits name a `wait`."""
+    """Return the problem in our redirect to this page, if any. The texts of limits contain a `wait`."""
     name = forms.signed("error_code")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
@@ -182,7 +182,7 @@ def told(wait: object = None) -> Mapping[str, Any] | None:
 
 
 def why_ended() -> Mapping[str, Any] | None:
-    """Return what a sign-in page says of the end of the browser's session, if the user or an act ended it."""
+    """Return the message of a sign-in page about the browser's session, if the user or an act ended it."""
     reason = browser_sessions.end_reason()
     return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
 
@@ -210,7 +210,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
     if error.error_code == "hook_refused":
         # Not `Markup`: the page escapes it.
         said = error.msg
-    # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
+    # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code, error.key)
 
@@ -266,7 +266,7 @@ def _shown(exception: Exception) -> Response:
 
 
 def _start_of_form() -> str | None:
-    """Return the path of the page that leads to the requested target of a form, or None if it is none."""
+    """Return the path of the page whose form has the requested target, or None."""
     if not _is_ours(request.path, "POST"):
         return None
     path = request.path
@@ -285,7 +285,7 @@ def _is_ours(path: str, method: str, blueprints: tuple[str, ...] = ("pages.", "b
 
 
 def _no_page(error: HTTPException) -> Response:
-    """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
+    """Answer a browser at an unknown path, or one that opens the target of a form."""
     known = as_api_error(error)
     if request.method in _OPENING and asks_for_page():
         if request.path.endswith("/") and _is_ours(request.path[:-1], "GET", _OPENED):

@@ -9,7 +9,7 @@ from auth.web import browser_sessions
 from auth.web.application import redirect
 from auth.web.html.page import page, redirect_to_own
 
-# What the page of a sign-out tells of one that does not lead back to the application.
+# Messages of the page for a sign-out that does not return to the application.
 STUCK = "stuck"
 
 
@@ -23,7 +23,10 @@ def ask(
     *,
     is_stuck: bool = False,
 ) -> Response:
-    """Ask. With `is_stuck`, say that the browser will not get back to the application."""
+    """Ask whether to sign out.
+
+    With `is_stuck`, explain that the browser will not return to the application.
+    """
     return page(
         "logout.html",
         language=language,
@@ -38,7 +41,7 @@ def ask(
 
 def end(url: str | None, scope: str = "local", *, is_stuck: bool = False) -> Response:
     browser_sessions.end(scope)
-    # Otherwise the user would take the page of a good sign-out for that of the application.
+    # Otherwise the user would mistake the page of a successful sign-out for the application's.
     response = redirect(url) if url else redirect_to_own("sign-out", STUCK if is_stuck else "")
     browser_sessions.forget(response)
     return response

@@ -1,1 +1,1 @@
-"""What every page for administrators needs."""
+"""Common code of all pages for administrators."""

@@ -1,4 +1,4 @@
-"""Access to the console, and what else its acts require."""
+"""Access to the console, and the further requirements of its acts."""
 
 import functools
 from typing import Any
@@ -22,7 +22,7 @@ from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem, problem_of
 from auth.web.limits import limited
 
-# The fields whose labels are not their names.
+# Fields whose labels differ from their names.
 _FIELDS = {
     "url": "URL",
     "factor_code": "The code",
@@ -36,7 +36,7 @@ _FIELDS = {
     "allowed_roles": "Roles",
     "token_lifetime": "The lifetime",
 }
-# Instead of the messages for programs, which include the email validator's reasons.
+# Used instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
     "email_exists": "Another user has this email address.",
@@ -47,7 +47,7 @@ _MESSAGES = {
 
 @guard.administrative(Level.AAL2)
 def administrator() -> None:
-    """Admit browsers in which an administrator is signed in and has completed the second step."""
+    """Accept browsers in which an administrator has signed in with the second step."""
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
     if known is None:
@@ -83,7 +83,7 @@ def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
 
 
-# Separate from the limit of acts, so that links from other sites to confirmations cannot use that up.
+# Separate from the limit of acts, which links from other sites to confirmations must not use up.
 @limited("confirm_administration", key=guard.caller_on_network)
 def count_challenges() -> None:
     """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
@@ -95,7 +95,7 @@ def register_in(console: Blueprint) -> None:
 
 
 def explain(error: Exception) -> Problem:
-    """Return an error for a form of the console, in its words if it has some."""
+    """Return an error for a form of the console, with its own message if there is one."""
     known, problem = as_api_error(error), problem_of(error)
     field = known.values.get("field") or (known.details or "").partition(":")[0] or problem.field
     return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
@@ -136,7 +136,7 @@ def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
     may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
-    # Enrolment asks for a proof too, but does not know the way back.
+    # Enrolment also asks for a proof, but does not know the page to return to.
     if any(may.values()) and (key := proof_needed(current_asked(), add("factor"), level=Level.SESSION)):
         return _to_step(key)
     return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())

@@ -1,7 +1,7 @@
-"""Acts: a page that says what will happen, in numbers, and the form that does it.
+"""Acts: a page that shows the effects in numbers, and the form that performs the act.
 
-Some require a factor or passkey on top of that of the session. One added in the last seven days does not
-count, unless it was added in the hour after the very first one: see docs/decisions.md.
+Some acts require a factor or passkey besides that of the session. One added in the last seven days does not
+count, unless it was added within an hour of the first one: see docs/decisions.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ _TOTP_LENGTH = 6
 
 @dataclass(frozen=True)
 class Subject:
-    """What an act is about: its name for people, the path of its page, and fields of the act's form.
+    """The subject of an act: its displayed name, the path of its page, and fields of the act's form.
 
     Without an effect, the page of the act has no form.
     """
@@ -51,8 +51,8 @@ class Subject:
 class Act:
     """One act of the console.
 
-    `effects` returns sentences about what the act will do, in numbers. `undo` says how to undo it, or that
-    it cannot be undone. `do` gets the subject and what `check` returns for the form read by `form`; it may
+    `effects` returns sentences about the effects, in numbers. `undo` explains how to undo the act, or that
+    this is impossible. `do` gets the subject and the result of `check` for the form read by `form`. It may
     return a response to show instead of the subject's page.
     """
 
@@ -62,13 +62,13 @@ class Act:
     do: Callable[[Subject, dict[str, Any]], object]
     done: str
     needs_factor: bool = False
-    # But not of an administrator without a factor while the service is on this machine.
+    # Except for an administrator without a factor while the service is on this machine.
     is_spared_here: bool = False
     is_destructive: bool = False
     takes_metadata: bool = False
     is_download: bool = False
     form: type[Schema] = Input
-    # Before the factor, so that a wrong field does not cost a code.
+    # Called before the factor is spent, so that a wrong field does not cost a code.
     check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form
     template: str = "act.html"
 
@@ -83,7 +83,7 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callab
 
 
 def told(acts: Mapping[str, Act]) -> str | None:
-    """Return the message of the act that has just redirected this browser to the subject's page."""
+    """Return the message of the act that just redirected this browser to the subject's page."""
     act = acts.get(forms.signed("done"))
     return act.done if act else None
 
@@ -104,7 +104,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
             count_challenges()
         return confirmation(**ids)
 
-    # A form from another site is not shown again, and one that no limit has counted gets no challenges.
+    # Do not show a form from another site again. A form that no limit has counted gets no challenges.
     @administrator
     @acting
     @shows(confirmation, explain)
@@ -125,7 +125,7 @@ def _asks_factor(act: Act) -> bool:
 
 
 def _asked_factors() -> dict[str, Any]:
-    """Return what the form of an act asks the administrator for, with new challenges."""
+    """Return the factors that an act's form asks the administrator for, with new challenges."""
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
     asked = own_factors(ways, has_challenges=request.method != "HEAD")
     return asked | {"has_passkey": ways.has_passkey}

@@ -1,4 +1,4 @@
-"""What the console's sections share: layout, filters, pagination, and wording."""
+"""Common code of the console's sections: layout, filters, pagination, and wording."""
 
 import json
 from itertools import chain
@@ -16,7 +16,7 @@ from auth.web.context import latchkey
 from auth.web.html.page import application, page
 from auth.web.schemas import Input
 
-# Rows of a page. One more is read, to know whether there is a next page.
+# Rows of a page. One more is read to find out whether there is a next page.
 MOST = 25
 
 
@@ -48,7 +48,7 @@ class Filters(Input):
 
 
 def place_of(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the page that a query asks for, as parameters of a statement."""
+    """Return the page of a query, as parameters of a statement."""
     return {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
 
 
@@ -75,7 +75,7 @@ def _url(key: dict[str, str]) -> str:
 
 
 def whole_address(text: str) -> str | None:
-    """Return a search that is a whole email or phone, in its stored form."""
+    """Return the stored form of a search that is a whole email or phone."""
     try:
         return addresses.canonical_typed(text)
     except addresses.InvalidAddress:

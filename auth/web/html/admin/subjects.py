@@ -12,12 +12,12 @@ from auth.web.html.admin.console_page import pretty
 from auth.web.input import known_id
 from sql import queries
 
-# Groups that a form offers, of the newest users.
+# The number of groups of the newest users that a form offers.
 _MOST_GROUPS, _MOST_USERS = 20, 10_000
 
 
 def all_users() -> Subject:
-    """Return the subject of an act that makes users; its row has the groups in use."""
+    """Return the subject of an act that creates users. Its row has the groups in use."""
     groups = queries.list_groups(latchkey.db, most_users=_MOST_USERS, most=_MOST_GROUPS)
     return Subject("Users", "console/users", groups)
 
