@@ -29,7 +29,7 @@ class Waiting:
     name: str
     redirect_uri: str
     login_hint: str | None
-    # Whether the sign-in is as recent as the application asks.
+    # Whether the sign-in is as recent as the application requires.
     is_fresh: bool
     # The path and the fields of a form that sends the browser back without a sign-in.
     declining: str
@@ -77,9 +77,9 @@ class Extension(Protocol):
         return {}
 
     def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
-        """Return the claims of a token that is good now, or None.
+        """Return the claims of a token that is valid now, or None.
 
-        `client` asks about it: a row, or None for the service role key.
+        `client` is the row of the asking client, or None for the service role key.
         """
         return None
 
@@ -115,7 +115,7 @@ class Extension(Protocol):
     def next_pages(self) -> Sequence[tuple[str, str]]:
         """Return pages to which a sign-in, a second step or a proof may return.
 
-        Each is the pattern of a parameter `next`, and the page's path, in which {} is that parameter.
+        Each is the pattern of a parameter `next`, and the page's path, where {} stands for that parameter.
         """
         return ()
 
@@ -132,11 +132,12 @@ class Extension(Protocol):
         return ()
 
     def account_tabs(self) -> Mapping[str, Any]:
-        """Return what NAME/tab.html shows on the account page, below the text `tab` of the catalogue NAME."""
+        """Return the variables of NAME/tab.html on the account page, below the text `tab` of the catalogue
+        NAME."""
         return {}
 
     def user_tabs(self, user_id: str) -> Mapping[str, Any]:
-        """Return what NAME/user_tab.html shows of a user in the console."""
+        """Return the variables of NAME/user_tab.html, which shows a user in the console."""
         return {}
 
     def data(self) -> Mapping[str, Any]:
@@ -146,7 +147,7 @@ class Extension(Protocol):
     # Delivery and operation
 
     def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
-        """Return senders by channel; without the database, those that need none."""
+        """Return senders by channel; without a database, those that do not need it."""
         return {}
 
     @staticmethod
@@ -180,7 +181,7 @@ def names_on(settings: Settings) -> list[str]:
 
 
 def on(settings: Settings) -> tuple[Extension, ...]:
-    """Return the extensions that are on."""
+    """Return the enabled extensions."""
     return tuple(_class(name)(settings) for name in names_on(settings))
 
 

@@ -1,4 +1,4 @@
-"""API keys, with which programs act for a user."""
+"""API keys, which let programs act for a user."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

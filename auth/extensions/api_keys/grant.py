@@ -20,7 +20,7 @@ def sign_in_with_api_key() -> Response:
 
 
 def claims_now(token: str, client: Any) -> dict[str, Any] | None:
-    """Return what an API key stands for, or the claims of its access token, or None."""
+    """Return the claims of an API key or of its access token, or None."""
     asked = current_asked()
     if client is None or client.introspects_sessions:
         with suppress(InvalidAccessToken):

@@ -25,7 +25,7 @@ _Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
 
 
 def shown_keys() -> list[dict[str, Any]]:
-    """Return the caller's API keys as the account page shows them."""
+    """Return the caller's API keys for the account page."""
     return [
         {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
         for key in api_keys.own(current_asked())

@@ -1,4 +1,4 @@
-"""Captchas: proofs that no bot sends a request, which acts of strangers ask for."""
+"""Captchas, which acts of strangers require as proofs that no bot sends the request."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from auth.extensions import Extension
 if TYPE_CHECKING:
     from flask import Flask
 
-# The acts of AUTH_CAPTCHA_ROUTES. Two routes of one act ask together, or one would lead around the other.
+# The acts of AUTH_CAPTCHA_ROUTES. All routes of an act require a captcha, so that none bypasses it.
 _ACTS = {
     "signup": ("sign_up", "sign_up_anonymously"),
     "recover": ("request_recovery",),

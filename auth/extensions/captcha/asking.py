@@ -1,4 +1,4 @@
-"""Asks for the proof of a request, in GoTrue's form. Never inside a transaction."""
+"""Requires a captcha of a request, in GoTrue's format. Never inside a transaction."""
 
 from flask import request
 from marshmallow.fields import Nested

@@ -39,7 +39,7 @@ def make_challenge() -> dict[str, Any]:
 
 
 def problem_of(token: str) -> str | None:
-    """Return the code of what is wrong with a proof, or None. A challenge costs us one derivation at most."""
+    """Return the error code of a proof, or None. A challenge costs us one derivation at most."""
     try:
         sent = json_bodies.decode(base64.b64decode(token, validate=True))
         parameters, signature = sent["challenge"]["parameters"], str(sent["challenge"]["signature"])

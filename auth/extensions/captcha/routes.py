@@ -9,5 +9,5 @@ blueprint = Blueprint("captcha", __name__)
 @blueprint.get("/captcha/challenge")
 @limited("make_challenge")
 def make_challenge() -> Response:
-    """Return a challenge, which the widget of ALTCHA, our pages and its solvers solve."""
+    """Return a challenge for the widget of ALTCHA, our pages and ALTCHA's solvers."""
     return jsonify(proofs_of_work.make_challenge())

@@ -1,4 +1,4 @@
-"""What our pages show of a captcha: the provider's widget, or our solver."""
+"""The captcha on our pages: the provider's widget, or our solver."""
 
 from collections.abc import Mapping, Set
 
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from auth.core.settings import Settings
 
-# The acts of the forms, by the path that each is sent to.
+# The acts of forms, by their target path.
 _FORMS = {
     "sign-up": "sign_up",
     "sign-up/code": "request_confirmation",
@@ -16,9 +16,9 @@ _FORMS = {
     "sign-in/code": "request_sign_in",
     "forgot-password": "request_recovery",
 }
-# The field of a form that has the token, if the widget does not let us name it.
+# The form field with the token, if the widget does not let us choose its name.
 FIELDS: Mapping[str, str] = {"hcaptcha": "h-captcha-response"}
-# What the widgets load, as their providers' documents name it.
+# The resources of the widgets, as in their providers' documentation.
 _HOSTS: Mapping[str, Mapping[str, str]] = {
     "turnstile": dict.fromkeys(("script-src", "frame-src"), "https://challenges.cloudflare.com"),
     "hcaptcha": dict.fromkeys(
@@ -28,7 +28,7 @@ _HOSTS: Mapping[str, Mapping[str, str]] = {
 
 
 def register(app: Flask, settings: Settings, acts: Set[str]) -> None:
-    """Let templates show the widget in the forms that ask, and allow its hosts on those pages only."""
+    """Let templates show the widget in forms that require it, and allow its hosts only on those pages."""
     hosts = _HOSTS.get(settings.captcha, {}) if settings.captcha_site_key else {}
 
     def asks(*paths: str) -> list[str]:

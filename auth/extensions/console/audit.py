@@ -62,8 +62,8 @@ class _Unknown(Exception):
 
 
 def _search(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries, the URL of the next page and, if the search gave up early, how far back it
-    searched."""
+    """Return the entries, the URL of the next page and, if the search gave up early, the time that it
+    reached."""
     place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
     wanted = {
         "subject": _id_of(query["user"]) if "user" in query else None,
@@ -101,7 +101,10 @@ def _actor(text: str) -> str:
 
 
 def _id_of(text: str) -> str:
-    """Return the id of the user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
+    """Return the id of the user with an address.
+
+    Accepts any id, even of a deleted user. Raises `_Unknown`.
+    """
     if is_uuid(text):
         return text.lower()
     address = whole_address(text)

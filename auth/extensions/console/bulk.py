@@ -1,4 +1,4 @@
-"""Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
+"""Acts on up to 500 users at once, in chunks that the browser requests one after the other."""
 
 import re
 import time
@@ -33,12 +33,12 @@ from sql import Transaction, queries
 blueprint = Blueprint("bulk", __name__)
 
 MOST = 500
-# About a second of deletions; a hook may take two seconds for each invitation, and proxies do not wait.
+# About a second of deletions. A hook may take two seconds for each invitation, and proxies time out.
 _CHUNK, _SECONDS = 100, 10.0
-# Names in a confirmation.
+# The number of names in a confirmation.
 _SHOWN = 10
-# Refusals of a user, after which the others go on, as after all errors that are not about the administrator.
-# A hook chooses the status of its own.
+# Refusals of one user, after which the act continues with the others, as after all errors that are not about
+# the administrator. A hook chooses its own status.
 _OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
 
 _ChosenForm = Input.of(ids=fields.Text())
@@ -59,12 +59,12 @@ TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite"
 
 
 def _chosen() -> Subject:
-    """Return the users whose boxes are ticked, or all that match the filters of the list."""
+    """Return the ticked users, or all that match the filters of the list."""
     ids: list[str] | None
     if request.method == "POST":
         ids = request.form.get("ids", "").split(",")
     elif "all" in request.args:
-        # As the list counted them: a search in the order of ids may take longer.
+        # Find them like the list: a search in the order of ids may take longer.
         ids, _least = few(matching(read_query(Query())))
     else:
         ids = request.args.getlist("id")
@@ -79,7 +79,7 @@ def _chosen() -> Subject:
 
 
 def _natural(name: str) -> list[str | int]:
-    """Return a key that sorts `bot2` before `bot10`: texts and numbers take turns."""
+    """Return a key of alternating texts and numbers, which sorts `bot2` before `bot10`."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
@@ -129,7 +129,10 @@ def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
 
 
 def _act(name: str, does: tuple[str, str], undo: str, keys: str = "", **others: Any) -> Act:
-    """Return the confirmation of an act on the chosen users. `does` is for some sessions, and for none."""
+    """Return the confirmation of an act on the chosen users.
+
+    `does` has the texts with and without sessions.
+    """
     return Act(
         title=f"{TITLES[name]} these users",
         effects=_effects(does, keys),
@@ -202,15 +205,15 @@ def show_bulk(bulk_id: str) -> Response:
 @administrator
 @acting
 def work_on(bulk_id: str) -> Response:
-    """Work on the next targets. Each is its own transaction, which also notes that it is done, so that a
-    repeated request does nothing twice."""
+    """Work on the next targets. Each has its own transaction, which also marks it as done, so that a repeated
+    request does nothing twice."""
     bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
         try:
             claim = partial(_claim, id=bulk.id, position=position)
             _ON_ONE[bulk.act](bulk.targets[position], bulk.options, claim)
         except _Done:
-            # That request goes on; the page of this one would ask for the same again, up to the limit.
+            # That request continues. The page of this one would repeat the request, up to the limit.
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as failure:
             error = as_api_error(failure)
@@ -222,7 +225,7 @@ def work_on(bulk_id: str) -> Response:
             refusal = {"target": bulk.targets[position], "why": error.msg}
             queries.advance_bulk_act(latchkey.db, refusal=refusal, id=bulk.id, position=position)
             if error.status >= 500:
-                break  # it may have taken long, and so may the next
+                break  # this target may have taken long, and so may the next
         if time.monotonic() >= until:
             break
     return redirect_to_own(f"console/bulk/{bulk.id}")
@@ -238,7 +241,7 @@ def _claim(tx: Transaction, id: str, position: int) -> None:
 
 
 def _is_of_one(error: ApiError) -> bool:
-    """Whether a limit is that of one address, rather than that of all invitations, which is over sooner."""
+    """Whether a limit is that of one address, not that of all invitations, which ends sooner."""
     return int(error.headers["Retry-After"]) > latchkey.settings.rate_limit_invite.get_expiry()
 
 

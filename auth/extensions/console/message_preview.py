@@ -26,7 +26,7 @@ _Query = schemas.Input.of(
     message=fields.Text(load_default="email.signup"), language=fields.Text(load_default=DEFAULT)
 )
 _FrameQuery = _Query.of(sent_by=fields.Choice("api", "pages", load_default="api"))
-# Where a message is asked for, and the heading of the variant that it sends.
+# The sources of a message, and the headings of their variants.
 _VARIANTS = {"api": "Requested through the API", "pages": "Requested on the built-in pages"}
 
 
@@ -62,8 +62,7 @@ def preview_html() -> Response:
 
 
 def _variants(query: dict[str, Any]) -> tuple[Templates, dict[str, Message]]:
-    """Render a message by the templates as they are now: as the API sends it, and as our pages do if that is
-    not the same."""
+    """Render a message with the current templates: as the API sends it, and as our pages do if that differs."""
     channel, _, kind = query["message"].partition(".")
     try:
         templates = Templates(latchkey.settings)

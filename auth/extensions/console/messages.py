@@ -1,4 +1,4 @@
-"""The emails and SMS of the outbox: which wait, which failed and why. Never texts, links or codes."""
+"""The emails and SMS of the outbox, with the reasons of failures, but without texts, links and codes."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -19,9 +19,9 @@ from sql import queries
 
 blueprint = Blueprint("messages", __name__)
 
-# The outcomes of a filter. An expired message has failed too: it could not be sent in time.
+# The outcomes of a filter. An expired message has failed: it could not be sent in time.
 _STATES = {"waiting": ["waiting"], "failed": ["failed", "expired"], "sent": ["sent"], "void": ["void"]}
-# Counted up to here, and then shown as `1,000+`.
+# Larger counts are shown as `1,000+`.
 _COUNTED = 1000
 
 

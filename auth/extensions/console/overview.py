@@ -45,7 +45,7 @@ def show_overview() -> Response:
 
 
 def _totals() -> list[dict[str, Any]]:
-    """Return how many messages of each total have been requested, and whether three quarters have."""
+    """Return the number of requested messages of each total, and whether it exceeds three quarters."""
     limits = latchkey.settings.message_totals
     seconds = [limit.get_expiry() for limit in limits.values()]
     return [
@@ -63,7 +63,7 @@ def _totals() -> list[dict[str, Any]]:
 @blueprint.get("/console/settings")
 @administrator
 def show_settings() -> Response:
-    """Show the settings of this node: those that are set, then the defaults."""
+    """Show the settings of this node: first those that are set, then the defaults."""
     found = list(listed(latchkey.key_ring.settings))
     return console_page(
         "settings.html",
@@ -75,7 +75,7 @@ def show_settings() -> Response:
 
 
 def _where(setting: Listed) -> str:
-    """Return where a setting is changed."""
+    """Return the place for changing a setting."""
     kind = next((kind for kind, field in rotation.FIELDS.items() if name_of(field) == setting.name), None)
     if kind and setting.origin != "environment":
         return f"{setting.origin}, with latchkey keys rotate {kind}"

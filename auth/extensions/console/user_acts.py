@@ -1,4 +1,4 @@
-"""What an administrator can do to a user. Changing other administrators requires the service role key."""
+"""The acts of administrators on a user. Changing other administrators requires the service role key."""
 
 import json
 from collections.abc import Iterator
@@ -117,8 +117,8 @@ def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
 
 
 def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    # An empty field removes the address; the API's schema reads the others. The present address withdraws a
-    # pending change.
+    # An empty field removes the address. The API's schema reads the other values. The present address
+    # withdraws a pending change.
     sent = {kind: form[kind] or None for kind in ("email", "phone")}
     changed = {
         kind: address
@@ -148,7 +148,7 @@ def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
 def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
     sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
-        # One address is needed: the schema says so.
+        # The schema requires one address.
         sent["email"] = form["email"]
     body = check(_TypedUser(only=("email", "phone", "password")), sent)
     name = form["name"].strip()

@@ -39,7 +39,7 @@ _KINDS_OF_ENTRIES = {
 @blueprint.get("/console/users/<user_id>")
 @administrator
 def show_user(user_id: str) -> Response:
-    """Show a user, or what happened to one who was deleted."""
+    """Show a user, or the history of a deleted one."""
     id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
     story = _story(id, query)
     known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
@@ -78,7 +78,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
 
 
 def _name(metadata: dict[str, Any]) -> str:
-    """Return the name of a user, who may have set it to anything."""
+    """Return the name of a user, which may be any text."""
     name = metadata.get("name")
     return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 

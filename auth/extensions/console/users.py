@@ -24,13 +24,13 @@ blueprint = Blueprint("console_users", __name__)
 
 Filters = dict[str, Any]
 PAGE_SIZE = 25
-# Up to this many matches are counted, and fetched by their ids. With more, a scan in list order quickly finds
-# a page of them.
+# Up to this number, matches are counted and fetched by their ids. If there are more, a scan in list order
+# finds a page of them quickly.
 FEW = 500
 # Seconds for counting and for the list.
 _COUNTING, _LISTING = 0.3, 1.0
 
-# The filters on offer; "" matches all users.
+# The offered filters; "" matches all users.
 _STATUSES = {
     "": "Status: any",
     "locked": "Locked",
@@ -58,7 +58,7 @@ _READINGS = {
     "id": "IDs",
     "domain": "domains",
 }
-# Readings of a search that the list is sorted by, because their index finds the users.
+# Readings of a search that determine the order of the list, because their index finds the users.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 
@@ -119,7 +119,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
         total = queries.estimate_users(latchkey.db).total if not wanted else 0
-        # All users are estimated, and those with common words too many to be collected.
+        # The number of all users is an estimate. Users with common words are too many to collect.
         is_many = total > FEW or wanted.keys() == {"common"}
         among, least = (None, PAGE_SIZE) if is_many else few(wanted)
         order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
@@ -146,7 +146,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def matching(query: dict[str, Any]) -> Filters:
-    """Return the filters of a list that has been shown: `by` is the reading of its search."""
+    """Return the filters of a shown list. `by` is the reading of its search."""
     return _filters(query) | next(iter(_chosen_readings(query).values()))
 
 
@@ -165,7 +165,7 @@ def _filters(query: dict[str, Any]) -> Filters:
 
 
 def _split(meant: Filters) -> Filters:
-    """Return a reading whose common words, if it has some, are not read from the index."""
+    """Return a reading that does not look up common words in the index."""
     if "words" not in meant:
         return meant
     split = queries.split_words(latchkey.db, search=meant["words"])
@@ -229,7 +229,7 @@ def _place(sort: str, text: str) -> dict[str, str]:
 
 
 def _timestamp(text: str) -> str:
-    """Return a time as Postgres reads it, or an empty string. Python accepts forms that Postgres does not."""
+    """Return a time for Postgres, or an empty string. Python accepts formats that Postgres does not."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""

@@ -1,4 +1,4 @@
-"""The webhooks, and the deliveries of each. Only the origin of a URL is shown: the rest may be secret."""
+"""The webhooks and their deliveries. Shows only the origin of a URL: the rest may be secret."""
 
 import json
 from functools import partial
@@ -26,7 +26,7 @@ from sql import queries
 
 blueprint = Blueprint("webhooks", __name__)
 
-# Waiting events are counted up to here, and then shown as `1,000+`.
+# Larger counts of waiting events are shown as `1,000+`.
 _COUNTED = 1000
 # A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
 _BOXES = {event.replace(".", "_"): event for event in EVENTS}

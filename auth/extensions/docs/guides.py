@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 _SOURCE = {"auth", "bench", "sql", "tests"}
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 _BLOCK = re.compile(r"^(```.*?^```|#+ [^\n]+)", re.MULTILINE | re.DOTALL)
-# Of Markdown: fences, rules of tables, targets of links, and emphasis.
+# Syntax of Markdown: fences, rules of tables, targets of links, and emphasis.
 _MARKUP = re.compile(r"^```\w*|^\|[-|]+$|\]\([^)]*\)|[*`\[|]", re.MULTILINE)
 _INDEX = Path("docs/README.md")
 _GROUP = re.compile(r"^\| (\w+) \| (.*\]\(.*) \|$", re.MULTILINE)
@@ -54,7 +54,7 @@ def markdown() -> MarkdownIt:
 
 
 def address(path: str) -> str:
-    """Return where a file of the checkout is served, relative to the root of the service."""
+    """Return the path of a file of the checkout, relative to the root of the service."""
     if path == "openapi.yaml":
         return path
     inner = path.removeprefix("docs/") if path.startswith("docs/") else f"files/{path}"
@@ -65,7 +65,7 @@ def address(path: str) -> str:
 def library() -> dict[str, Path]:
     """Return the files that are served, by their addresses: the README, the guides, and what they link to.
 
-    No path of a request leads to another file.
+    No other file can be requested.
     """
     found: dict[str, Path] = {}
     waiting = [Path("README.md"), *(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))]
@@ -83,7 +83,7 @@ def library() -> dict[str, Path]:
 
 @functools.cache
 def groups() -> dict[str, dict[str, str]]:
-    """Return the guides in the order of the index's table: titles by addresses by names of rows."""
+    """Return the guides in the order of the index's table: by row, titles by address."""
     return {
         row: {
             name: sections(name)[0].heading
@@ -130,7 +130,7 @@ def html(name: str, root: str) -> Markup:
 
 
 def _lead_to_page(token: Token, document: Path, root: str) -> None:
-    """Rewrite a link to a file into one to its address. One to the source code loses its target."""
+    """Rewrite a link to a file into one to its address. Remove the target of a link to the source code."""
     name = {"link_open": "href", "image": "src"}.get(token.type)
     if name is None or "://" in (target := str(token.attrs[name])):
         return

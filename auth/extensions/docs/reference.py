@@ -1,4 +1,4 @@
-"""openapi.yaml as what a page shows: sections of operations, and schemas."""
+"""openapi.yaml prepared for a page: sections of operations, and schemas."""
 
 import json
 import shlex
@@ -50,14 +50,14 @@ class Operation:
     id: str
     method: str
     path: str
-    # The path with values for its parameters, and the query that is required.
+    # The path with values for its parameters, and the required query.
     target: str
     summary: str
     description: Markup
     credentials: list[str]
     parameters: list[Member]
     bodies: dict[str, tuple[Markup, list[Member]]]
-    # Titles and texts, as the request sends them.
+    # Titles and texts of the request's content.
     examples: list[tuple[str, str]]
     answers: list[Answer]
 
@@ -187,7 +187,7 @@ class Reference:
         return node
 
     def _kind(self, node: _Node) -> Markup:
-        """Return the type of a schema, with links to those that it names."""
+        """Return the type of a schema, with links to the schemas in it."""
         if "$ref" in node:
             return Markup('<a href="#schema-{0}">{0}</a>').format(node["$ref"].rpartition("/")[2])
         for word in ("allOf", "oneOf", "anyOf"):
@@ -207,7 +207,7 @@ class Reference:
         return [self._member(name, each, name in required) for name, each in fields.items()]
 
     def _fields(self, node: _Node) -> tuple[_Node, set[str]]:
-        """Return the members of an object with those of the schemas that it joins, and the required ones."""
+        """Return the members of an object and of the schemas that it joins, and the required ones."""
         node = self._resolved(node)
         fields: _Node = {}
         required = set(node.get("required", ()))

@@ -1,4 +1,4 @@
-"""The rendered pages of the documentation, imported when one is asked for: few workers ever are."""
+"""The rendered pages of the documentation, imported at the first request: most workers get none."""
 
 import functools
 import gzip
@@ -27,7 +27,7 @@ def reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
 
 @functools.cache
 def guide(name: str, theme: str | None, root: str) -> bytes:
-    """Return a guide, for an address from which `root` leads to that of the service."""
+    """Return a guide. `root` is the relative URL of the service's root."""
     first, *others = guides.sections(name)
     contents = [section for section in others if section.level == 2]
     values = {
@@ -53,7 +53,7 @@ def _render(template: str, name: str, title: str, **values: Any) -> str:
 
 @functools.cache
 def _sections() -> list[tuple[str, guides.Section]]:
-    """Return the sections, each with the text that is searched."""
+    """Return the sections, each with its text for the search."""
     listed = [name for row in guides.groups().values() for name in row]
     others = sorted(name for name, path in guides.library().items() if path.suffix == ".md")
     names = dict.fromkeys([*listed, *others])
@@ -62,7 +62,7 @@ def _sections() -> list[tuple[str, guides.Section]]:
 
 
 def _find(words: list[str]) -> list[guides.Section]:
-    """Return the sections that contain all words, first those with the most in the heading."""
+    """Return the sections that contain all words, first those with the most words in the heading."""
     found = [section for text, section in _sections() if all(word in text for word in words)]
     return sorted(found, key=lambda section: -sum(word in section.heading.lower() for word in words))
 

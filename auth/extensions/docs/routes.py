@@ -1,6 +1,6 @@
 """The documentation: the HTTP API, the guides, and a search. The pages need no script and no other host.
 
-The first request of a worker for a page imports what renders it; for the API's page that takes 0.5 s.
+The first request of a worker for a page imports its renderer, which takes 0.5 s for the API's page.
 """
 
 import functools
@@ -29,7 +29,7 @@ blueprint = Blueprint("docs", __name__)
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Show the first guide, or what a search in the documentation finds."""
+    """Show the first guide, or the results of a search in the documentation."""
     from auth.extensions.docs import rendered
 
     words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
@@ -54,7 +54,7 @@ def guide(name: str) -> Response:
         return _zipped(_page(), rendered.guide(f"docs/{name}", _theme(), root="../" * (name.count("/") + 1)))
     return Response(
         (guides.ROOT / path).read_bytes(),
-        # Examples are text: a browser runs none of them.
+        # Examples are served as text, so that browsers do not run them.
         mimetype=LOGO_TYPES.get(path.suffix, "text/plain"),
         headers=_CACHED | {"Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'"},
     )
@@ -68,7 +68,7 @@ def openapi() -> Response:
 
 
 def _theme() -> str | None:
-    # The documents are kept for each theme: a cookie that names another must not add to them.
+    # The documents are cached by theme. A cookie with another value must not grow the cache.
     theme = cookies.sent(THEME)
     return theme if theme in ("light", "dark") else None
 
@@ -76,7 +76,7 @@ def _theme() -> str | None:
 def _page(html: str = "") -> Response:
     response = Response(html)
     response.vary.add("Cookie")
-    # Requests can be tried on the machine of a developer only.
+    # Requests can be tried only on a developer's machine.
     connects = "'self'" if latchkey.settings.is_local else "'none'"
     response.headers["Content-Security-Policy"] = _CSP.format(connects)
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"

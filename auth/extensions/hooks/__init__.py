@@ -1,4 +1,4 @@
-"""The operator's own code: hooks that are asked about tokens and users, or that send messages."""
+"""Hooks of the operator, which decide about tokens and users, or send messages."""
 
 import functools
 from collections.abc import Mapping, Sequence

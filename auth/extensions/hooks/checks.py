@@ -1,4 +1,4 @@
-"""The check of hooks: SQL functions are there, and servers accept connections. Nothing is called."""
+"""The check of hooks: SQL functions exist, and servers accept connections. Calls no hook."""
 
 from urllib.parse import urlsplit
 
@@ -33,7 +33,7 @@ def _hooks(context: Context) -> Failure | None:
 
 
 def problem_of(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | None:
-    """Return why a hook cannot be asked, without asking it. Raises `psycopg2.Error`."""
+    """Return why a hook cannot be called, without calling it. Raises `psycopg2.Error`."""
     if hook.function is None:
         return _connection_problem(hook, min(seconds, _LONGEST))
     schema, name = hook.function

@@ -1,4 +1,4 @@
-"""`latchkey hooks secret` and `test`: what signs the requests of a hook, and what it is asked and answers."""
+"""`latchkey hooks secret` makes the secret of a hook's requests, and `test` shows a request and its answer."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""HTTP hooks: a signed question to the operator's server, whose answer counts (GoTrue's protocol)."""
+"""HTTP hooks: signed requests to the operator's server, whose answer decides (GoTrue's protocol)."""
 
 import json
 from collections.abc import Callable
@@ -26,9 +26,9 @@ class HookRefused(Exception):
 
 
 class HookFailed(Exception):
-    """There is no answer that can be used; with `is_down`, the next call would fail too.
+    """The hook gave no usable answer; with `is_down`, the next call would also fail.
 
-    `reason` may have several lines, and all that the hook said.
+    `reason` may have several lines, with the whole response of the hook.
     """
 
     def __init__(self, hook: str, reason: str, *, is_down: bool = False) -> None:
@@ -51,7 +51,7 @@ def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIME
 
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
-    """Return a check of the address that a call connects to."""
+    """Return a check of the addresses that a call may connect to."""
     return webhooks.allowed_for_operator(hook.url, hook.private_networks)
 
 
@@ -94,10 +94,10 @@ def _said(body: bytes | str) -> str:
 
 
 def refusal(name: str, error: Any) -> HookRefused | HookFailed:
-    """Return the exception of an `error` in a hook's answer. Its status is 500 unless the hook says."""
+    """Return the exception for an `error` in a hook's answer. Its status is 500 unless the hook sets one."""
     said = error if isinstance(error, dict) else {}
     status, message = said.get("http_code", 500), said.get("message")
-    # A success, or a status that isn't one, would tell the client that the hook agreed.
+    # With a status of success, or an invalid one, the client would believe that the hook agreed.
     is_status = type(status) is int and 400 <= status <= 599
     if not is_status or not isinstance(message, str) or not one_line(message):
         return HookFailed(name, f"its error is malformed: {json.dumps(error)}")

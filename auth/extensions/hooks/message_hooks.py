@@ -1,4 +1,4 @@
-"""Mail and SMS by the hooks send-email and send-sms, with GoTrue's requests and the finished message."""
+"""Mail and SMS through the hooks send-email and send-sms, with GoTrue's requests and the finished message."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from auth.extensions.hooks import http_hooks as hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from sql import Database, queries
 
-# GoTrue's names of messages with a link or code that the hook may put into its own text. Others are notices.
+# GoTrue's names of messages with a link or code that the hook may put into its own text. The rest are
+# notices.
 _ACTIONS = ("signup", "invite", "magiclink", "recovery", "email_change", "reauthentication")
 _NOTICES = {"factor_added": "mfa_factor_enrolled", "factor_removed": "mfa_factor_unenrolled"}
 
@@ -24,7 +25,7 @@ _NOTICES = {"factor_added": "mfa_factor_enrolled", "factor_removed": "mfa_factor
 class HookSender(Sender):
     hook: Hook
     settings: Settings
-    # None for a command: its messages have no user.
+    # None for a command, whose messages have no user.
     db: Database | None = None
     timeout: float = promises.HTTP_TIMEOUT
 
@@ -43,11 +44,11 @@ class HookSender(Sender):
         user = json.loads(row.user_object) if row and row.user_object else {}
         now = datetime.now(UTC).isoformat()
         metadata = {"uuid": message.id, "time": now, "name": self.hook.name, "ip_address": ""}
-        # GoTrue's hooks send to the address of the user, which may be another one: that of a notice before a
-        # change, for example.
+        # GoTrue's hooks send to the address of the user, but a message may go to another one, such as the
+        # previous address.
         if self.hook.name == "send-sms":
             phone = recipient.removeprefix("+")
-            # GoTrue's hooks are not told the channel.
+            # GoTrue's requests do not contain the channel.
             channel = (row and row.variables.get("channel")) or "sms"
             sms = {"otp": message.code or "", "phone": phone, "channel": channel}
             sms["message"] = message.text.strip()
@@ -71,7 +72,7 @@ class HookSender(Sender):
             "old_phone": "",
             "provider": variables.get("provider") or "",
             "factor_type": "",
-            # Not GoTrue's: the message as we would send it.
+            # Not in GoTrue's requests: the message as we would send it.
             "subject": message.subject,
             "text": message.text,
             "html": message.html or "",

@@ -1,6 +1,6 @@
-"""The audience of a client's access token: the API that it is for, and never a client, ours or another.
+"""The audience of a client's access token: an API, and never a client of this or another provider.
 
-Some libraries accept any token as an ID token whose `aud` is their client's id.
+Some libraries accept any token as an ID token if its `aud` is their client's id.
 """
 
 from auth.core.net.redirects import parse_pattern
@@ -12,7 +12,7 @@ from sql import queries
 
 
 def of_userinfo() -> str:
-    """Return the audience of a token that is for no other resource (RFC 9068, section 3)."""
+    """Return the audience of a token without another resource (RFC 9068, section 3)."""
     return f"{latchkey.settings.jwt_issuer}/oauth/userinfo"
 
 
@@ -32,7 +32,10 @@ def check(resource: str) -> None:
 
 
 def of_token(resource: str | None) -> str:
-    """Return the claim `aud` of an access token. Raises `OAuthError`, also for what has become invalid."""
+    """Return the claim `aud` of an access token.
+
+    Raises `OAuthError`, even for a resource that became invalid.
+    """
     if resource is None:
         return of_userinfo()
     try:

@@ -21,7 +21,7 @@ COOKIE = "latchkey_authorize"
 SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
 
-# Without these two, nothing may redirect.
+# Without these two, no redirect is allowed.
 Origin = schemas.Input.of(client_id=fields.Text(required=True), redirect_uri=fields.Text(required=True))
 _NAMES = (
     "response_type", "response_mode", "scope", "nonce", "code_challenge", "code_challenge_method",
@@ -35,11 +35,11 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _SECONDS = re.compile(r"[0-9]{1,9}")
 
 _refused = ThrottledLog("authorization_request_refused")
-_MOST_LOGGED = 255  # characters of what anybody may send
+_MOST_LOGGED = 255  # characters of text from strangers
 
 
 def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
-    """Return the row of a client that has registered the URI."""
+    """Return the row of a client with this registered URI."""
     client = client_object.select_client(client_id)
     if client is None:
         refuse(client_id, "unknown client_id", "compare it with latchkey clients list")
@@ -74,27 +74,27 @@ def log_closed_scheme(client: Any, name: str) -> str:
 
 
 def refuse(client_id: str, reason: str, remedy: str | None = None) -> NoReturn:
-    """Refuse a client that may not be redirected to. The log says why."""
+    """Refuse a request that must not redirect, and log why."""
     log_refusal(client_id, reason, remedy)
     note_refusal(client_id, reason)
     raise ApiError("authorize.oauth_client_not_found")
 
 
 def note_refusal(client_id: str, reason: str) -> None:
-    """Let the history of a user who is signed in say why a client was turned away."""
+    """Record in the history of a signed-in user why a client was refused."""
     if known := browser_sessions.resume(Level.SESSION):
         client, problem = client_id[:_MOST_LOGGED], reason[:_MOST_LOGGED]
         g.note(user_id=known.user_id, client=client, problem=problem)
 
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
-    """Log why users of an application cannot sign in. They only see that it failed."""
+    """Log why users of an application cannot sign in. The users only see that it failed."""
     facts |= {"remedy": remedy} if remedy else {}
     _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 
 def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
-    """Return the columns of a request, of which `sent` has the parameters. Raises `OAuthError`."""
+    """Return the columns of a request with the parameters `sent`. Raises `OAuthError`."""
     for name in ("request", "request_uri"):
         if name in sent:
             raise OAuthError(f"{name}_not_supported", f"{name} is not supported: send the parameters")
@@ -150,7 +150,7 @@ def take(authorization_id: str) -> "tuple[queries.SelectClient, str, dict[str, A
 
 
 def answer(redirect_uri: str, state: str | None, **members: str) -> str:
-    """Return the URL of an answer, which names us against mix-ups (RFC 9207)."""
+    """Return the URL of an answer. It contains our issuer, against mix-ups (RFC 9207)."""
     echo = {} if state is None else {"state": state}
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
@@ -161,7 +161,7 @@ def update_of(client: Any, options: str) -> str:
 
 
 def scopes_asked(client: Any, sent: dict[str, str]) -> list[str]:
-    """Return the known scopes that a request asks for. Raises `OAuthError` without any."""
+    """Return the known scopes of a request. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
     known = [scope for scope in allowed if scope in asked]
@@ -177,7 +177,7 @@ def scopes_asked(client: Any, sent: dict[str, str]) -> list[str]:
 def _challenge(client: Any, sent: dict[str, str]) -> str | None:
     challenge, method = sent.get("code_challenge"), sent.get("code_challenge_method")
     if challenge is None and method is None and not client.require_pkce:
-        # Then only these detect a code from another browser (RFC 9700, section 2.1.1).
+        # Only these detect a code from another browser (RFC 9700, section 2.1.1).
         if not sent.keys() & {"state", "nonce"}:
             raise OAuthError("invalid_request", "state, nonce or code_challenge is required")
         return None
@@ -195,11 +195,11 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
 
 
 def resource_asked(client: Any, resource: str | None) -> str | None:
-    """Return the resource that a request asks for. Raises `OAuthError` if the client may not."""
+    """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
     if resource is None:
         return None
     audience.of_token(resource)
-    # The page names what a client that registered itself asks for; others may be trusted unasked.
+    # The page shows the resource for a client that registered itself. Other clients may skip consent.
     if resource not in client.resources and not client.is_dynamic:
         remedy = update_of(client, "--resource URI, which replaces all: repeat it for each")
         raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)

@@ -14,22 +14,22 @@ from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
 from auth.web.context import latchkey
 
 log = structlog.get_logger()
-# RFC 8176. It has no name for a sign-in with a provider.
+# RFC 8176. It has no value for a sign-in with a provider.
 _AMR = {
     "password": "pwd",
     "otp": "otp",
     "recovery": "otp",
     "totp": "otp",
     "mfa/recovery_code": "otp",
-    "recovery_code": "otp",  # of sessions from before 0.4.0
+    "recovery_code": "otp",  # sessions from before 0.4.0
     "webauthn": "pop",
 }
 
 
 def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
-    """Return the claims that scopes name. `row` has `user_object`, `email_proved` and `phone_proved`.
+    """Return the claims of scopes. `row` has `user_object`, `email_proved` and `phone_proved`.
 
-    An address is verified if its owner has shown it: applications find their user by it.
+    Only a proved address is verified: applications find their user by it.
     """
     user = json.loads(row.user_object)
     claims: dict[str, Any] = {"sub": user["id"]}
@@ -46,14 +46,14 @@ def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
                 [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
             )
     paths = latchkey.settings.id_claims
-    # A path without a value replaces a claim too: users write those of `_profile` themselves. None of them is
-    # null (OpenID Connect Core, section 5.3.2).
+    # A path without a value also replaces a claim: users write the claims of `_profile` themselves. No claim
+    # is null (OpenID Connect Core, section 5.3.2).
     given = {name: value for name, value in claims.items() if value is not None and name not in paths}
     return given | _added(user, row, scopes)
 
 
 def _added(user: dict[str, Any], row: Any, scopes: Collection[str]) -> dict[str, Any]:
-    """Return the claims of `AUTH_ID_CLAIMS`; addresses only if they are proved."""
+    """Return the claims of `AUTH_ID_CLAIMS`, with proved addresses only."""
     scope_of = {"email": "email", "phone": "phone"}
     paths = latchkey.settings.id_claims.items()
     allowed = {name: path for name, path in paths if scope_of.get(root(path), "profile") in scopes}

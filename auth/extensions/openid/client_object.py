@@ -1,4 +1,4 @@
-"""OAuth clients by the ids that they send, and their object, which the API, commands and console read."""
+"""OAuth clients by the ids that they send, and their object for the API, commands and console."""
 
 from typing import Any
 
@@ -46,16 +46,16 @@ def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
 
 
 def row_id(client_id: str) -> str | None:
-    """Return the id of a client's row, or None for what is no client's id."""
+    """Return the id of a client's row, or None for an invalid id."""
     return client_ids.known(client_id, latchkey.settings.oauth_client_documents)
 
 
 def select_client(client_id: str) -> "queries.SelectClient | None":
-    """Return the row of a client, or None, also for what is no client's id."""
+    """Return the row of a client, or None, also for an invalid id."""
     id = row_id(client_id)
     return queries.select_client(latchkey.db, id=id) if id else None
 
 
 def sent_id(client: Any) -> str:
-    """Return the id by which applications know a client, of which this is the row."""
+    """Return the id of a client's row that the application uses."""
     return str(client.metadata_url or client.id)

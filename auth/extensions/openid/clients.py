@@ -1,4 +1,4 @@
-"""OAuth clients: the applications that sign users in here, with the metadata of RFC 7591 and our own."""
+"""OAuth clients: applications that sign users in here, with the metadata of RFC 7591 and ours."""
 
 import uuid
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
-_BATCH = 500  # users whose rows one statement locks
+_BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
-# What no longer admits some users, or all for a resource, ends what they have.
+# A change that excludes some users, or all users of a resource, ends their sessions.
 _ADMITTING = ("allowed_roles", "is_blocked", "resources")
-# What a dynamic client may choose.
+# Members that a dynamic client may set.
 _DYNAMIC = {
     "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
     "post_logout_redirect_uris", "grant_types", "client_type", "token_endpoint_auth_method",
@@ -41,7 +41,7 @@ _DYNAMIC = {
 
 
 class ClientChange(AdminInput):
-    """Load it with `partial=True`: without it, absent members get the values of a new client."""
+    """Load it with `partial=True`. Otherwise absent members get the values of a new client."""
 
     name = fields.ClientName(data_key="client_name", load_default="")
     uri = fields.Text(data_key="client_uri", load_default="")
@@ -66,7 +66,7 @@ class ClientChange(AdminInput):
 
 class NewClient(ClientChange):
     client_type = fields.Choice("public", "confidential")
-    # Sent by clients of other servers, and ignored.
+    # Clients of other servers send these. They are ignored.
     response_types = fields.Texts()
     scope = fields.Text()
 
@@ -74,7 +74,7 @@ class NewClient(ClientChange):
 def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one.
 
-    One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
+    A client that `is_dynamic` registered itself, and cannot set how far it is trusted.
     """
     values = load_registration(body) if is_dynamic else _load(NewClient(), body)
     is_named = "token_endpoint_auth_method" in values
@@ -86,7 +86,7 @@ def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -
     client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
     check_members(asked, client)
     asked.parts.openid_keys.make_first()
-    # No administrator acts in a dynamic registration.
+    # A dynamic registration has no administrator.
     act: AbstractContextManager[Transaction] = asked.db.transaction() if is_dynamic else targets.act(asked)
     with act as tx:
         audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
@@ -102,7 +102,7 @@ def get(asked: Asked, client_id: str) -> dict[str, Any]:
 
 
 def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
-    """Return the objects of one page of the clients, newest first, and the number of all clients.
+    """Return one page of the clients' objects, newest first, and the number of all clients.
 
     `query` has `page` and `per_page`, from 1.
     """
@@ -111,7 +111,7 @@ def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], 
 
 
 def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Change a client, and return its object. Members that are absent stay."""
+    """Change a client, and return its object. Absent members stay."""
     values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
@@ -123,7 +123,7 @@ def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, A
 
 
 def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
-    """Change a client, or return None if sessions that an earlier change has to end would come back."""
+    """Change a client. Return None if sessions that an earlier change must end would come back."""
     with targets.act(asked) as tx:
         before = _lock(tx, client_id)
         client = before._asdict() | values
@@ -144,7 +144,7 @@ def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, A
 
 
 def _end_lost_access(asked: Asked, client_id: str) -> None:
-    """End the sessions of users whom a client no longer admits, and which it already refuses."""
+    """End the sessions of users who may no longer use a client. It already refuses them."""
     place: dict[str, Any] = {"after": "-infinity", "after_id": client_id}
     while row := queries.end_lost_access(asked.db, client_id=client_id, size=_BATCH, **place):
         place = row._asdict()
@@ -162,7 +162,7 @@ def delete(asked: Asked, client_id: str) -> None:
 def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> dict[str, Any]:
     """Replace a client's secret, and return its object with the new one.
 
-    With `overlap` the old one is accepted for a day more, otherwise no longer.
+    With `overlap`, the old one is accepted for another day.
     """
     with targets.act(asked) as tx:
         before = _lock(tx, client_id)
@@ -177,7 +177,7 @@ def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> di
 
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
-    """End the secret from before the last replacement, if it is still accepted."""
+    """End the previous secret if it is still accepted."""
     with targets.act(asked) as tx:
         client = _lock(tx, client_id)
         if queries.end_previous_client_secret(tx, id=client.id):
@@ -191,7 +191,7 @@ def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     except ApiError as error:
         # The clients of the dialect show `msg` alone.
         raise _refusal(error.details or error.msg) from None
-    # Here, because it resolves a name, which may take a while.
+    # Checked here, because resolving a name may take long.
     if uri := values.get("backchannel_logout_uri"):
         _check_uri("backchannel_logout_uri", uri, uris.check_backchannel)
     return values

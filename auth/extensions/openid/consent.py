@@ -1,4 +1,4 @@
-"""What users decide about authorization requests, on our page or on the application's."""
+"""Users' decisions about authorization requests, on our page or on the application's."""
 
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -20,11 +20,11 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
-# What an approval lacks, by the errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
+# Missing steps of an approval, as errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
 # last two.
 Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
 _ASKED = ("account_selection_required", "consent_required")
-# The `error` and `error_description` of a denied request, by what its approval lacked.
+# The `error` and `error_description` of a denied request, by the missing step.
 _DENIALS: dict[Obstacle | None, tuple[str, str]] = {
     "access_denied": ("access_denied", "User may not use this application"),
     "login_required": ("login_required", "User did not sign in again"),
@@ -63,7 +63,7 @@ def find(
 
 
 def behind(next_page: str) -> Waiting | None:
-    """Return the application to which a page leads back, or None, also without the database."""
+    """Return the application that a page returns to, or None. Also None without the database."""
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
@@ -75,24 +75,24 @@ def behind(next_page: str) -> Waiting | None:
 
 
 def shown_name(asked: Asked) -> str:
-    # What a document calls itself is not proved.
+    # The name in a document is not verified.
     name = client_ids.host_of(asked.client.metadata_url or "") or names.in_one_line(asked.client.name)
     return name or uris.host(asked.request.redirect_uri)
 
 
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
-    """Return the name and the website of the application that made a request, also of one that is over."""
+    """Return the name and the website of a request's application, even if the request is over."""
     client = queries.lock_client_of_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
     if client is None:
         return None
     urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
-    # Anybody can register a dynamic one. Our page must not lead to a website that a stranger chose.
+    # A stranger can register a dynamic client. Our page must not link to a website that a stranger chose.
     url = None if client.is_dynamic else next(filter(None, urls), None)
     return names.in_one_line(client.name) or uris.host(url or ""), url
 
 
 def obstacle(asked: Asked) -> Obstacle | None:
-    """Return what keeps the caller's request from being approved unasked."""
+    """Return the obstacle to approving the caller's request without asking."""
     request, client = asked
     if not request.may_use:
         return "access_denied"
@@ -113,9 +113,7 @@ def may_approve(missing: Obstacle | None, *, has_agreed: bool) -> bool:
 
 
 def approve(tx: Transaction, user: Any, asked: Asked) -> str:
-    """Approve a request for the caller, whose row `user` is locked, and return the secret that leads to the
-    code.
-    """
+    """Approve a request for the caller, whose row `user` is locked, and return the secret for the code."""
     if not asked.request.is_granted:
         grants.add(current_asked(), tx, user, asked.client, asked.request)
     approval = one_time.new_token()
@@ -132,7 +130,7 @@ def approve(tx: Transaction, user: Any, asked: Asked) -> str:
 def approve_in_browser(
     authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
 ) -> tuple[str | None, Obstacle | None]:
-    """Approve a request, and return where the browser goes with the code, or what the approval lacks."""
+    """Approve a request, and return the URL with the code, or the missing step."""
     with latchkey.db.transaction() as tx:
         user = lock_caller(current_asked(), tx, caller=guard.caller(Level.AAL2))
         asked = find(tx, authorization_id, browser=browser)
@@ -145,7 +143,7 @@ def approve_in_browser(
 def give_code(
     db: Database | Transaction, authorization_id: str, approval: str, browser: str | None = None
 ) -> str:
-    """Make the code of an approved request, once, and return where the browser goes."""
+    """Create the code of an approved request, once, and return the URL for the browser."""
     code = one_time.new_token()
     row = queries.give_oauth_code(
         db,
@@ -163,7 +161,7 @@ def give_code(
 
 
 def deny(db: Database | Transaction, asked: Asked) -> str:
-    """End a request that the user did not approve or may not, and return where the browser goes."""
+    """End a request that the user did not or may not approve, and return the URL for the browser."""
     request, missing = asked.request, obstacle(asked) if g.user_id else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(db, id=request.id)

@@ -1,4 +1,4 @@
-"""Tokens for clients: by an authorization code, a refresh token, or the client's own credentials."""
+"""Tokens for clients, in exchange for an authorization code, a refresh token or the client's credentials."""
 
 import hmac
 from collections.abc import Collection
@@ -32,8 +32,8 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
 
 
 def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False) -> dict[str, Any]:
-    """Open a session for a code of the client, or of the device where it runs, and return its tokens."""
-    # Load the keys first: if the database fails, the code is still good.
+    """Open a session for a code of the client or of its device, and return its tokens."""
+    # Load the keys first: if the database fails, the code is still valid.
     latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
         row, nonce = open_session(tx, code, client, body, is_of_device=is_of_device)
@@ -47,7 +47,7 @@ def open_session(
 ) -> "tuple[queries.OpenClientSession | None, str | None]":
     """Open a session of a client by a code, and return its row with the request's nonce.
 
-    Returns no row for a second use, which has ended what the first opened: that must be committed. Raises
+    Return no row for a second use, which has ended the session of the first: commit this. Raises
     `OAuthError`.
     """
     code_hash = one_time.hash_token(code)
@@ -80,7 +80,7 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         raise OAuthError("invalid_grant", _UNKNOWN) from None
     narrowed = _scopes(body)
     known = {**sent._asdict(), "scopes": narrowed, **credentials.parameters}
-    # As for a code: load the keys while the refresh token is still good.
+    # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
     row = queries.refresh_client_session(latchkey.db, **known)
     if row is None:
@@ -107,7 +107,7 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
 
 
 def session_of(token: str) -> tuple[bool, str | None]:
-    """Return whether a token is one of a client, and the session that it is of."""
+    """Return whether a token belongs to a client, and its session."""
     with suppress(InvalidRefreshToken):
         return True, latchkey.client_refresh_tokens.read(token).session_id
     with suppress(InvalidAccessToken):
@@ -150,7 +150,7 @@ def _check_resource(request: Any, body: dict[str, Any]) -> None:
 
 
 def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
-    """Refuse what the authorization request of a browser does not allow."""
+    """Refuse a code if the authorization request of the browser does not match."""
     redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
     if redirect_uri is None and not (client.require_pkce and challenge):
         raise OAuthError("invalid_request", "redirect_uri: is required")
@@ -158,7 +158,7 @@ def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
         raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
     verifier = body.get("code_verifier")
     if challenge is None:
-        # Otherwise a thief could inject a code that was requested without a challenge (RFC 9700, 4.8.2).
+        # Otherwise a thief could inject a code requested without a challenge (RFC 9700, 4.8.2).
         if client.require_pkce or verifier is not None:
             raise OAuthError("invalid_grant", "the authorization request has no code_challenge")
     elif verifier is None:
@@ -206,7 +206,7 @@ def _scopes(body: dict[str, Any]) -> list[str] | None:
 
 
 def member(body: dict[str, Any], name: str) -> str:
-    """Return a member of a body. Raises `OAuthError` without it."""
+    """Return a member of a body. Raises `OAuthError` if it is missing."""
     if name not in body:
         raise OAuthError("invalid_request", f"{name}: is required")
     return str(body[name])

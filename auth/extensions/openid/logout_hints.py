@@ -1,6 +1,6 @@
-"""What tells at a sign-out whose session ends: an ID token, or in a URL, where it may not fit, its claims.
+"""Identifies the session of a sign-out: by an ID token, or by its claims in a URL, where it may not fit.
 
-Not a new ID token: whoever has an old one would get a fresh one.
+Not by a new ID token: the holder of an old one would get a fresh one.
 """
 
 import time
@@ -15,7 +15,7 @@ _PURPOSE = "logout hint"
 
 
 def claims(hint: str) -> dict[str, Any] | None:
-    """Return the claims of an ID token, even if it has expired, or of what `shortened` made; else None."""
+    """Return the claims of an ID token, even if it has expired, or of a result of `shortened`; else None."""
     try:
         return latchkey.client_tokens.read_hint(hint)
     except InvalidAccessToken:
@@ -23,7 +23,7 @@ def claims(hint: str) -> dict[str, Any] | None:
 
 
 def shortened(id_token: str) -> str | None:
-    """Return what stands for an ID token for ten minutes, or None if it is not valid."""
+    """Return a short replacement of an ID token for ten minutes, or None if the token is invalid."""
     known = claims(id_token)
     if known is None:
         return None

@@ -14,9 +14,9 @@ _BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_s
 
 
 class OAuthError(Exception):
-    """An error by its name in the RFCs. `members` are added to the body; `remedy` is for the log alone.
+    """An error of the RFCs. `members` are added to the body; `remedy` is only for the log.
 
-    `reason` is the error_code of the audit log, if that has one.
+    `reason` is the error_code in the audit log, if any.
     """
 
     reason: str | None = None
@@ -41,14 +41,14 @@ class OAuthError(Exception):
 
 
 def invalid_client(description: str, *, by_basic: bool = False) -> OAuthError:
-    """Return the refusal of a client's credentials, which has the members of our envelope too."""
+    """Return the refusal of a client's credentials, with the members of our envelope."""
     members = {"code": 401, "msg": description, "error_code": "invalid_credentials"}
     headers = {"WWW-Authenticate": "Basic"} if by_basic else {}
     return OAuthError("invalid_client", description, 401, headers=headers, members=members)
 
 
 def register(blueprint: Blueprint) -> None:
-    """Answer errors of a blueprint with the statuses 400, 401 and 403 in this form."""
+    """Use this format for errors of a blueprint with the statuses 400, 401 and 403."""
     blueprint.register_error_handler(OAuthError, answer)
     blueprint.register_error_handler(Exception, _answer_other)
 

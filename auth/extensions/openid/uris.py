@@ -8,7 +8,7 @@ from auth.web.context import latchkey
 
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
-# Of an authority, which has no user.
+# The characters of an authority, without a user.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _NOT_OF_APPLICATIONS = {
     "javascript", "data", "file", "vbscript", "about", "blob", "filesystem", "view-source",
@@ -56,7 +56,10 @@ def check_web(uri: str) -> None:
 
 
 def check_backchannel(uri: str) -> None:
-    """Check where a client is told of ended sessions, and the addresses of its host. Raises `InvalidUri`."""
+    """Check the URI for notifications of ended sessions, and the addresses of its host.
+
+    Raises `InvalidUri`.
+    """
     try:
         webhook_urls.check_url(uri, latchkey.settings.webhook_private_networks)
     except webhook_urls.InvalidUrl as error:
@@ -64,7 +67,7 @@ def check_backchannel(uri: str) -> None:
 
 
 def matches(registered: str, uri: str) -> bool:
-    """Whether the redirect URI of a request is the registered one, of which a loopback one has any port."""
+    """Whether a request's redirect URI is the registered one. A loopback URI may have any port."""
     if uri == registered:
         return True
     portless = _without_port(uri)
@@ -72,7 +75,7 @@ def matches(registered: str, uri: str) -> bool:
 
 
 def is_native(uri: str) -> bool:
-    """Whether a redirect URI leads to an application on the device, which any program may claim to be."""
+    """Whether a redirect URI opens an application on the device. Any program may register for such a URI."""
     parts = urlsplit(uri)
     return parts.scheme != "https" or bool(_LOOPBACK_HOST.fullmatch(parts.hostname or ""))
 
@@ -89,7 +92,7 @@ def _without_port(uri: str) -> str | None:
 
 
 def plain_origin(parts: SplitResult) -> str:
-    """Return the one spelling of a URI's origin, as browsers send it."""
+    """Return the canonical spelling of a URI's origin, as browsers send it."""
     host, port = (parts.hostname or "").rstrip("."), parts.port
     host = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, _PORTS.get(parts.scheme)) else "")

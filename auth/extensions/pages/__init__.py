@@ -1,4 +1,4 @@
-"""The pages for users: rendering, texts, and one file of views per subject."""
+"""The pages for users, with one file of views per subject."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The account: devices, connected accounts, recent additions, the data as a file, and the deletion."""
+"""The account: devices, connected accounts, recent additions, the data as a file, and its deletion."""
 
 import json
 from itertools import chain
@@ -129,7 +129,7 @@ def show_deleted() -> Response:
 @form("end_session", level=Level.AAL2)
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
-    # A session that has ended meanwhile is no error.
+    # It is not an error if the session has ended meanwhile.
     guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
     if session_id == g.caller.session_id:
         return redirect_to_own("sign-in")
@@ -153,7 +153,7 @@ def connect_provider() -> Response:
 @signed_in(Level.PROOF)
 @limited("connect_identity", key=guard.caller_on_network)
 def continue_to_connect() -> Response:
-    """Begin after the proof that the form asked for."""
+    """Continue after the proof that the form asked for."""
     return Response() if request.method == "HEAD" else _connect()
 
 
@@ -171,7 +171,7 @@ def _connect() -> Response:
 @blueprint.get("/account/changes")
 @signed_in(Level.SESSION)
 def show_changes() -> Response:
-    """Show recent additions, even to a user who cannot pass a second step that a thief added."""
+    """Show recent additions, even to a user who cannot pass a thief's second step."""
     guard.live_caller()
     to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
     here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
@@ -187,7 +187,7 @@ def show_changes() -> Response:
 
 
 def name_of(kind: str, name: str = "") -> str:
-    """Return the name that a user gave a factor or passkey, else its kind."""
+    """Return the user's name for a factor or passkey, else its kind."""
     return application(name) if name else text(*_KINDS[kind])
 
 
@@ -229,13 +229,13 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Return the sessions, the current one first, and those that opened sessions for applications."""
+    """Return the sessions, the current one first, and the ids of those that opened sessions for applications."""
     row = guard.admit(queries.select_sessions(latchkey.db, **_ALL, **guard.caller()))
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 
 def _devices() -> list[dict[str, Any]]:
-    """Return the sessions for the page: those of applications below that of the browser that opened them."""
+    """Return the sessions for the page: those of applications below the session that opened them."""
     (sessions, openers), language = _sessions(), chosen_language()
     places = {session["id"]: place for place, session in enumerate(sessions)}
     for session in sessions:

@@ -1,4 +1,4 @@
-"""The second step of a sign-in, and what it needs: authenticator apps and recovery codes of the account."""
+"""The second step of a sign-in, and the authenticator apps and recovery codes of the account."""
 
 from datetime import date
 from typing import Any
@@ -79,12 +79,12 @@ def submit_key_second_step(problem: Problem | None = None) -> Response:
 @blueprint.post("/second-step/skip")
 @form("skip_second_step", level=Level.AAL1)
 def skip_second_step() -> Response:
-    """Continue to the application without the passkey, which sensitive changes still ask for."""
+    """Continue to the application without the passkey. Sensitive changes still ask for it."""
     return redirect_onward(destination(), level=Level.AAL1)
 
 
 def _is_asked() -> bool:
-    """Whether the session lacks the step, or it is too long ago for a change or for an application."""
+    """Whether the session lacks the step, or it is too old for a change or an application."""
     known = guard.live_caller()
     if known.aal != "aal2" or (known.has_factor and not has_proof(current_asked(), known)):
         return True
@@ -95,11 +95,11 @@ def _is_asked() -> bool:
 def _second_step_page(problem: Problem | None = None) -> Response:
     asked = current_asked()
     if problem and not _is_asked():
-        # A form that was sent twice. It gets no new cookie: that is for who gave the right code.
+        # The form was sent twice. It gets no new cookie, which is for the browser that sent the right code.
         return redirect_to_own(destination().path("sign-in"))
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
-        # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
+        # AUTH_MFA_REQUIRED requires a factor, but the user has none yet.
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
@@ -127,7 +127,7 @@ def _page(template: str, **values: Any) -> Response:
 
 
 def _is_required() -> bool:
-    """Whether the account opens only with a second factor."""
+    """Whether the account requires a second factor."""
     try:
         guard.live_caller(Level.AAL2)
     except ApiError as error:
@@ -155,9 +155,9 @@ def two_step(problem: Problem | None = None) -> Response:
     blueprint, "/account/two-step/verify", "verify_factor", level=Level.SESSION, refusal="factor_refused"
 )
 def finish_two_step(problem: Problem | None = None) -> Response:
-    """Show the secret of a new app, as a QR code and as text, and add the app by its first code.
+    """Show the secret of a new app, as a QR code and as text, and add the app with its first code.
 
-    A user who has no recovery codes sees new ones.
+    A user without recovery codes sees new ones.
     """
     if request.method == "GET" or problem:
         return _first_code_page(request.values.get("factor_id", ""), problem)
@@ -176,7 +176,7 @@ def finish_two_step(problem: Problem | None = None) -> Response:
 
 
 def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
-    """Ask for the first code of an app under its secret, or for another app if this one has expired."""
+    """Show the secret of an app and ask for its first code, or for another app if this one has expired."""
     try:
         app = factors.begun_app(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
@@ -186,7 +186,7 @@ def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
         return redirect_to_own(with_query(start, forms.signed_query(error_code=error.error_code)))
     secret = app["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
-    # The SVG is ours, not a user's.
+    # We generated the SVG.
     totp = app | {"qr_code": Markup(app["qr_code"]), "secret": spaced}  # noqa: S704
     return _page("two_step_code.html", here=None, factor_id=factor_id, problem=problem, totp=totp)
 

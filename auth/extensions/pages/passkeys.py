@@ -1,4 +1,4 @@
-"""Passkeys on the pages: signing in, and those of the account. Only these pages need JavaScript."""
+"""Passkeys on the pages: signing in, and the passkeys of the account. Only these pages need JavaScript."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ blueprint = Blueprint("passkeys", __name__)
 
 @form_at(blueprint, "/sign-in/passkey", "begin_passkey_sign_in")
 def passkey_page(problem: Problem | None = None) -> Response:
-    """Ask for a passkey where the sign-in page could not get a challenge, or has no script."""
+    """Ask for a passkey if the sign-in page could not get a challenge, or has no script."""
     asked = current_asked()
     if problem:
         return sign_in_page(problem)
@@ -54,7 +54,7 @@ def submit_passkey(problem: Problem | None = None) -> Response:
 
 
 def ending() -> dict[str, bool]:
-    """Return whether a factor would be the caller's first, which ends other access, and of API keys."""
+    """Return whether a factor would be the caller's first, which ends other access, and whether API keys end."""
     caller = {"user_id": guard.caller_id()}
     is_first = queries.count_verified_factors(latchkey.db, **caller).total == 0
     return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
@@ -81,7 +81,7 @@ def submit_new_passkey() -> Response:
     require_enabled(asked)
     credential = sent_credential()
     finish_registration(asked, guard.live_caller(), credential)
-    # Which has raised the session.
+    # The registration has raised the session.
     browser_sessions.resume()
     to = destination()
     response = redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")

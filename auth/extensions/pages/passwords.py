@@ -18,14 +18,14 @@ blueprint = Blueprint("passwords", __name__)
 
 @blueprint.get("/.well-known/change-password")
 def change_password() -> Response:
-    """Lead password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
+    """Redirect password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
     return redirect_to_own("sign-in?next=new-password")
 
 
 @blueprint.post("/new-password/common")
 @form("check_common")
 def check_common() -> Response:
-    """Say whether a password that is being chosen is easy to guess. It is neither stored nor logged."""
+    """Return whether a new password is easy to guess. It is neither stored nor logged."""
     sent = read_form(form_schemas.CommonForm())
     try:
         check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()], None)
@@ -54,7 +54,7 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
             require_proof()
         if is_first and guard.live_caller().password_hash:
             return redirect_to_own(to.path("new-password"))
-    # If the account, which lists them, is not the next page.
+    # Unless the next page is the account, which lists them.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
     return form_page(
         "new_password.html",

@@ -91,7 +91,7 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
         return _code_page(kind, problem)
     code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], cookies.browser_hash())
     try:
-        # As if by a link, which opens no session: this one stays.
+        # Like a link that opens no session: the current session stays.
         spend(asked, f"{kind}_change", code, redirects=True)
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
@@ -108,7 +108,7 @@ def show_email_waiting() -> Response:
 
 
 def _code_page(kind: str, problem: Problem | None = None) -> Response:
-    """Ask for the code that was sent to a new address, or go on once a link has confirmed it."""
+    """Ask for the code that was sent to a new address, or continue after a link has confirmed it."""
     kept = typed()
     if kept is None:
         return redirect_to_own(
@@ -123,6 +123,6 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
 
 
 def _has(address: str) -> bool:
-    """Whether an address is the caller's already."""
+    """Whether the caller already has an address."""
     known = guard.live_caller()
     return address in (known.email, known.phone)

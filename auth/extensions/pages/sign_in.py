@@ -1,4 +1,4 @@
-"""Signing in and up, and the requests for the codes of both."""
+"""Signing in and up, and the requests for their codes."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, cast
@@ -34,7 +34,7 @@ from auth.web.input import read_form
 
 blueprint = Blueprint("sign_in", __name__)
 
-# What a redirect to the sign-in page says if the browser had a session.
+# The message of a redirect to the sign-in page if the browser had a session.
 _ENDED = "session_expired"
 _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 
@@ -49,7 +49,7 @@ _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
     sign_in="password",
 )
 def sign_in(problem: Problem | None = None) -> Response:
-    """Ask for an address and a password, or whether to continue with the account that is signed in."""
+    """Ask for an address and a password, or whether to continue with the signed-in account."""
     if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
         address = _address_of(read_form(form_schemas.AddressForm()))
@@ -71,7 +71,7 @@ def sign_in(problem: Problem | None = None) -> Response:
 
 @form_at(blueprint, "/sign-in/code", "request_sign_in", limit_text="code_rate_limit")
 def sign_in_code(problem: Problem | None = None) -> Response:
-    """Send a code, if the address has a user, and ask for it."""
+    """Send a code if the address has a user, and ask for it."""
     if request.method == "POST" and not problem:
         return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
     is_first = problem and "typed" not in request.form
@@ -81,21 +81,21 @@ def sign_in_code(problem: Problem | None = None) -> Response:
 @blueprint.post("/sign-in/continue")
 @form("continue_sign_in", level=Level.AAL2)
 def continue_signed_in() -> Response:
-    """Hand the application a session for the user who is signed in."""
+    """Give the application a session of the signed-in user."""
     return redirect_onward(destination())
 
 
 @blueprint.get("/sign-in/here")
 @signed_in(Level.AAL2)
 def show_signed_in() -> Response:
-    """Lead on to the application in a browser that did not ask for the link that signed it in."""
+    """Continue to the application in a browser that did not request the link that signed it in."""
     known = guard.live_caller()
     return form_page("signed_in.html", "sign-in/here", problem=told(), account=known.email or known.phone)
 
 
 @form_at(blueprint, "/sign-up", "sign_up", is_queued=True, refusal="sign_up_refused")
 def sign_up(problem: Problem | None = None) -> Response:
-    """Register a user and ask for the code that is sent; a taken address gets the same page."""
+    """Register a user and ask for the code. A taken address gets the same page."""
     if problem:
         return sign_up_page(problem)
     if request.method == "POST":
@@ -124,7 +124,7 @@ def sign_up_code(problem: Problem | None = None) -> Response:
 
 @form_at(blueprint, "/forgot-password", "request_recovery")
 def forgot_password(problem: Problem | None = None) -> Response:
-    """Send a code, by email with a link, if the address has a user, and ask for the code."""
+    """Send a code, by email with a link, if the address has a user, and ask for it."""
     if request.method == "POST" and not problem:
         back = destination().or_site().own_url("new-password")
         return send_code("forgot-password", back, "recovery")
@@ -139,7 +139,7 @@ def show_recovery_code() -> Response:
 @blueprint.post("/sign-in/address")
 @form("carry_address")
 def carry_address() -> Response:
-    """Lead to "Forgot your password?" with the address that was typed, which no URL may contain."""
+    """Redirect to "Forgot your password?" and keep the typed address, which no URL may contain."""
     path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm())["email"]
     if not email:
         return redirect_to_own(path)
@@ -149,10 +149,10 @@ def carry_address() -> Response:
 
 def sign_in_page(problem: Problem | None = None) -> Response:
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
-        # Another window has signed in since. Signing in again would end the session of its application.
+        # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
     said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
-    # The users of a customer's provider who also have a password reach it by this parameter.
+    # Users of a customer's provider who also have a password open this page with this parameter.
     way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
     return _page_with_providers("sign_in.html", "sign-in", said, way=way)
 
@@ -183,7 +183,7 @@ def _page_with_providers(
 
 
 def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str | None]]:
-    """Return the links of the providers among these, which return to `back` after the sign-in."""
+    """Return the links of the known providers among these. They return to `back` after the sign-in."""
     return [
         provider(name) | {"query": urlencode({"provider": name, "redirect_to": back, **query})}
         for name in latchkey.providers
@@ -192,7 +192,7 @@ def provider_links(back: str, among: Collection[str], **query: str) -> list[dict
 
 
 def _customers_provider() -> Provider | None:
-    """Return the provider of the domain of the address that was typed, whether or not it has a user."""
+    """Return the provider for the domain of the typed address, whether or not it has a user."""
     if request.form.get("way") == _BY_PASSWORD:
         return None
     email = read_form(form_schemas.AddressForm()).get("email")

@@ -17,7 +17,7 @@ blueprint = Blueprint("sign_out", __name__)
 
 @blueprint.get("/sign-out")
 def show_sign_out() -> Response:
-    """Ask whether to sign out. A link alone must not do it: any site could send the browser here."""
+    """Ask whether to sign out. A link must not do it: any site could send the browser here."""
     url, known = _back(), browser_sessions.resume()
     if known is None:
         return signing_out.signed_out(url, is_stuck=forms.signed("done") == signing_out.STUCK)
@@ -30,7 +30,7 @@ def show_sign_out() -> Response:
 @blueprint.post("/sign-out")
 @form("log_out", level=Level.SESSION)
 def sign_out() -> Response:
-    """End the browser's session with those of its applications, or all of the user's."""
+    """End the browser's session with those of its applications, or all sessions of the user."""
     sent, to = read_form(form_schemas.SignOutForm()), destination()
     is_for_other_account = "back" not in sent and (to or to.next)
     return signing_out.end(

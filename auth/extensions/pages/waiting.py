@@ -1,6 +1,6 @@
 """Pages that ask for a code, and wait until the emailed link is opened.
 
-Forms redirect to them, and the URL has the id of the address, so that a browser can come back to the page.
+Forms redirect to them. The URL contains the id of the address, so that the browser can return to the page.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from sql import queries
 
 blueprint = Blueprint("waiting", __name__)
 
-# The purpose of the links that each page asks for.
+# The purpose of each page's links.
 LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
 
 
 def typed() -> "queries.SelectTypedAddress | None":
-    """Return the address that the page or the submitted form is about, if this browser has typed it."""
+    """Return the address of the page or the submitted form, if this browser has typed it."""
     return waiting.typed_address(current_asked(), request.values.get("typed", ""))
 
 
@@ -43,7 +43,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     kept, (to, page_after) = typed(), _onward(path)
     if kept is None:
-        # It has expired, or another browser has opened the URL.
+        # The address has expired, or another browser has opened the URL.
         start = destination().path(path)
         is_lost = "typed" in request.values
         return redirect_to_own(
@@ -67,7 +67,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         channel=channel,
         is_used=used is not None,
         has_asked=kept.has_asked,
-        # The code of a banned user is used, here.
+        # Here, the code of a banned user is used up.
         waits=kept.has_asked
         and not channel
         and not used
@@ -79,14 +79,14 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
 
 
 def told_of_code(wait: object) -> Mapping[str, Any] | None:
-    """Return what `told` does, or to a user who has opened the link that it is still unused."""
+    """Return the problem of `told`, or the message that the opened link is still unused."""
     return {"text": text("errors", "link_not_opened")} if "opened" in request.args else told(wait)
 
 
 def redirect_to_code(
     path: str, address: str, browser: dict[str, Any], *, has_asked: bool, problem: Problem | None = None
 ) -> Response:
-    """Redirect to the page that asks for the code of an address, which tells of the problem, if any."""
+    """Redirect to the page that asks for the code of an address and shows the problem, if any."""
     query = {"typed": waiting.keep_address(current_asked(), address, **browser, has_asked=has_asked)}
     if problem:
         query |= forms.signed_query(error_code=problem.error_code)
@@ -94,7 +94,7 @@ def redirect_to_code(
 
 
 def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
-    """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
+    """Send a message of these kinds if the address of the form has a user, and ask for its code."""
     asked = current_asked()
     kept = typed()
     sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
@@ -107,7 +107,7 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
 
 
 def redirect_when_sent(path: str, address: str, browser: dict[str, Any], wait: float) -> Response:
-    """Redirect to the page that asks for a code, which says how long to `wait` if it was too soon for one."""
+    """Redirect to the page that asks for a code. It shows how long to `wait` if the request was too early."""
     problem = problem_of(outgoing.too_early(address, wait)) if wait else None
     return redirect_to_code(path, address, browser, has_asked=True, problem=problem)
 
@@ -120,7 +120,7 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
     """Sign the browser in with the code of a form."""
     asked = current_asked()
     kept = typed()
-    # The code of a used link would count as a wrong one.
+    # The code of a used link would count as wrong.
     if problem or kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
@@ -136,7 +136,7 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
 @blueprint.post("/waiting/state")
 @form("poll_link")
 def show_waiting() -> Response:
-    """Tell the browser that requested a link whether it was used."""
+    """Return to the browser that requested a link whether it was used."""
     kept, path = typed(), read_form(form_schemas.PageForm())["page"]
     return jsonify(
         is_used=kept is not None and waiting.used_link(current_asked(), kept.address, LINKS[path]) is not None
@@ -144,7 +144,7 @@ def show_waiting() -> Response:
 
 
 def _onward(path: str) -> tuple[Destination, str]:
-    """Return the destination after a page that asks for a code, and the page that leads there."""
+    """Return the destination after a page that asks for a code, and the next page."""
     if path == "sign-in":
         return destination(), path
     return destination().or_site(), "new-password" if path == "forgot-password" else "sign-in"

@@ -24,7 +24,7 @@ blueprint = Blueprint("identities", __name__)
 
 
 class _IdentityId(BaseConverter):
-    # Otherwise the header Allow of /user/identities/authorize lists DELETE.
+    # Otherwise, the header Allow of /user/identities/authorize lists DELETE.
     regex = "(?!authorize$)[^/]+"
 
 
@@ -36,7 +36,7 @@ blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_
 @limited("connect_identity", key=guard.caller_on_network)
 @audited("change_refused")
 def authorize_identity() -> Response:
-    """Return the URL of the page on which the user agrees to link an identity."""
+    """Return the URL of the page where the user agrees to link an identity."""
     if request.method == "HEAD":
         guard.live_caller()
         return Response()
@@ -54,7 +54,7 @@ def authorize_identity() -> Response:
 @limited("open_linking")
 @refuses_by_page
 def linking_page() -> Response:
-    """Show to which user the identity will be linked, since an attacker may have sent the link."""
+    """Show the user who will get the identity, since an attacker may have sent the link."""
     flow_token = read_query(form_schemas.LinkingForm())["flow"]
     flow = _linking_flow(flow_token)
     if not flow:

@@ -35,13 +35,13 @@ def authorize() -> Response:
     query = read_query(schemas.AuthorizeQuery())
     provider = oauth.provider_named(asked, query["provider"])
     if query.get("skip_http_redirect") == "true":
-        # A script cannot receive our cookie: the browser has to open this URL.
+        # A script cannot receive our cookie: the browser must open this URL.
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
         return jsonify(url=outgoing.own_url(latchkey.settings, "authorize", forwarded))
     redirect_to = checked_redirect(asked, query)
     comes_from_us = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
-        # It would sign the browser out of its present account. The page asks the user.
+        # This would sign the browser out of its current account, so the page asks the user.
         return redirect(redirect_to, 302)
     return providers.begin_sign_in(
         provider,

@@ -19,7 +19,7 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
 
-# Where a list of providers begins.
+# The start of a list of providers.
 FIRST: dict[str, Any] = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
 _BATCH = 200
 _DEFAULTS: dict[str, Any] = {
@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, Any] = {
     "domains": [],
 }
 _COLUMNS = ("name", "issuer", "client_id", *(name for name in _DEFAULTS if name != "domains"))
-# What the service decides, or writes itself.
+# Columns that the service sets itself.
 _RESERVED_ATTRIBUTES = {
     "sub", "id", "user_id", "identity_id", "iss", "aud", "email", "phone", "role", "provider", "provider_id",
     "provider_name", "providers", "app_metadata", "custom_claims", "is_anonymous", "is_sso_user",
@@ -45,7 +45,7 @@ def found_provider(name: str) -> "queries.SelectIdentityProvider":
 
 
 def described(asked: Asked, row: Any) -> dict[str, Any]:
-    """Return the object of a provider, with the redirect URI that the customer registers."""
+    """Return the object of a provider, with the redirect URI for the customer to register."""
     shown: dict[str, Any] = json.loads(row.provider_object)
     return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
 
@@ -68,7 +68,7 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Change the members that a body has, and return the object. Disabling ends everything of the users."""
+    """Change the members of a body, and return the object. Disabling ends everything of the users."""
     row = found_provider(name)
     before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
     values = _checked(asked, before | body)
@@ -112,7 +112,7 @@ def delete(asked: Asked, name: str) -> None:
     with targets.act(asked) as tx:
         found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
         if not queries.delete_identity_provider(tx, id=row.id):
-            # Somebody has enabled it again.
+            # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         _record(tx, "provider_deleted", row.id, row._asdict())
 
@@ -120,7 +120,7 @@ def delete(asked: Asked, name: str) -> None:
 def adopt(asked: Asked, name: str, email: str) -> str:
     """Let a provider sign in a user with a proved address of its domains, and return the user's id.
 
-    The user is told, and keeps all other ways to sign in.
+    The user gets a notice, and keeps all other ways to sign in.
     """
     row = found_provider(name)
     with targets.act(asked) as tx:
@@ -141,7 +141,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
 
 def _end_users(asked: Asked) -> None:
-    """End everything of the users of disabled providers, which sign in nobody anymore."""
+    """End everything of the users of disabled providers."""
     while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH) == _BATCH:
         pass
 

@@ -38,7 +38,7 @@ _scopes = click.option(
 
 
 def _identifier(name: str) -> str:
-    """Return an identifier, whose prefix may be left out, or an id."""
+    """Return an id, or an identifier, which may be given without its prefix."""
     is_whole = name.startswith(IDENTIFIER) or len(name) == 36
     return name if is_whole else f"{IDENTIFIER}{name}"
 

@@ -36,7 +36,7 @@ class ProviderChange(schemas.AdminInput):
     custom_claims_allowlist = fields.ShortTexts()
     domains = fields.ShortTexts()
     enabled = fields.Flag()
-    # GoTrue has these: nonce and PKCE are always used, and an email is always needed.
+    # Members of GoTrue. We always use nonce and PKCE, and always need an email.
     email_optional = fields.Flag()
     skip_nonce_check = fields.Flag()
     pkce_enabled = fields.Flag()

@@ -26,10 +26,10 @@ from auth.web.errors import ApiError
 from sql import queries
 
 _id = click.argument("webhook_id")
-# Seconds in which the delivery process answers.
+# Seconds within which the delivery process answers.
 _PATIENCE = 20
 DESCRIPTION = "latchkey webhooks listen"
-# Waiting events are counted up to here.
+# The most waiting events to count.
 _COUNTED = 1000
 _MOST_BYTES = 64 * 1024
 _STOPS = {signal.SIGTERM, signal.SIGINT}
@@ -114,7 +114,7 @@ def _http_url(_context: click.Context, _parameter: click.Parameter, value: str |
 
 
 def _secret() -> str:
-    """Return a secret that was not an argument, which other users could see."""
+    """Return a secret that is not an argument: other users could see it."""
     given = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
     try:
         return urls.webhook_secret(given) if given else webhooks.new_secret()
@@ -146,7 +146,8 @@ def listen(forward: str | None, as_json: bool) -> None:
                 "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
                 " true, and restart the service."
             )
-        # In all threads: the system may give a signal to any, and a handler would not wake the main one.
+        # Block it in all threads: the system may deliver a signal to any, and a handler would not wake the
+        # main one.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         url = f"http://127.0.0.1:{receiver.server_port}/"

@@ -40,9 +40,9 @@ class EventSender(Sender):
         try:
             secrets = [self.sealer.open(bytes(endpoint.secret), recipient)]
         except CannotOpen as error:
-            # Not the webhook's failure, and another process may have the key.
+            # This is not the webhook's failure, and another process may have the key.
             raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
-        # A new secret must work even if the key of the previous one is lost.
+        # The new secret must work even if the key of the previous one is lost.
         with contextlib.suppress(CannotOpen):
             if endpoint.previous_secret:
                 secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
@@ -52,11 +52,11 @@ class EventSender(Sender):
             response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
         except TryLater as failure:
             self._record_failure(recipient, str(failure))
-            # Without `is_down`, because the log names the webhook, not the channel.
+            # Without `is_down`: the log shows the webhook, not the channel.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:
-            # The webhook has received the event, so a failure to record that must not fail the attempt.
+            # The webhook has received the event, so a failure to record this must not fail the attempt.
             with contextlib.suppress(psycopg2.Error):
                 if endpoint.is_failing and queries.record_webhook_success(self.db, id=recipient):
                     log.warning("webhook_works_again", webhook_id=recipient)

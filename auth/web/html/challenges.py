@@ -34,7 +34,7 @@ def may_challenge() -> bool:
     Beyond the limit, a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
     """
     if request.method == "HEAD":
-        return False  # the user has nothing to answer them with
+        return False  # the response has no page
     try:
         _count_page()
     except RateLimitExceeded:

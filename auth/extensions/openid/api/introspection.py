@@ -14,7 +14,7 @@ _OfClient = ClientInput.of(token=fields.LongText(required=True))
 
 
 def read_request() -> tuple[str, Any]:
-    """Return the token that a client asks about, and the client's row. Raises `OAuthError`."""
+    """Return the token of a client's request, and the client's row. Raises `OAuthError`."""
     body = read_body(_OfClient())
     credentials = read_credentials(body)
     client = authenticate(credentials)
@@ -24,7 +24,7 @@ def read_request() -> tuple[str, Any]:
 
 
 def claims_now(token: str, asking: Any) -> dict[str, Any] | None:
-    """Return the claims of a client's access token that `asking`, a client or None for the key, may see."""
+    """Return the claims of a client's access token for `asking`, a client or None for the service role key."""
     try:
         caller = latchkey.client_tokens.verify(token)
     except InvalidAccessToken:

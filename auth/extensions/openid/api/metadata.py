@@ -1,4 +1,4 @@
-"""What the metadata says of the provider (OpenID Connect Discovery 1.0, RFC 8414)."""
+"""The provider's members of the metadata (OpenID Connect Discovery 1.0, RFC 8414)."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ def oauth_token() -> ResponseReturnValue:
 @accepts_forms
 @guard.client
 def authorize_device() -> Response:
-    """Give a device the code that its user types on another one (RFC 8628, section 3.1)."""
+    """Return the codes of a device, one of which its user types elsewhere (RFC 8628, section 3.1)."""
     return _answer(device_codes.begin, read_body(_DeviceRequest()))
 
 
@@ -68,7 +68,7 @@ def authorize_device() -> Response:
 @guard.client_token(Level.CLIENT)
 @accepts_forms
 def userinfo() -> Response:
-    """Return the claims about the user that the scopes of the access token name."""
+    """Return the claims about the user for the scopes of the access token."""
     caller = g.client_caller
     row = queries.select_userinfo(latchkey.db, **caller.parameters)
     if row is None or row.state != "live":

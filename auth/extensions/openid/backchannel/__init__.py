@@ -1,1 +1,1 @@
-"""What applications are told without a browser."""
+"""Messages to applications without a browser."""

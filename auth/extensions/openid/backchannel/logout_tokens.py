@@ -1,4 +1,4 @@
-"""Tells applications that a user's session has ended (OpenID Connect Back-Channel Logout 1.0)."""
+"""Notifies applications that a user's session has ended (OpenID Connect Back-Channel Logout 1.0)."""
 
 import functools
 import json
@@ -42,18 +42,18 @@ class LogoutSender(Sender):
         try:
             response = http_post.post(recipient, body, _HEADERS, timeout=self.timeout, allows=allows)
         except TryLater as failure:
-            # Without `is_down`: it is one application, not the channel.
+            # Without `is_down`: one application is down, not the channel.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}", token)
         if response.status in _ACCEPTED:
             return reply
-        # The application has understood the token, and could not end its session (section 2.8).
+        # The application understood the token, but could not end its session (section 2.8).
         if response.status == 400:
             raise Refused(reply)
         raise TryLater(reply, seconds=response.seconds)
 
     def _token(self, ended: dict[str, Any]) -> str:
-        """Return a token of this moment: applications refuse one that is old, or that they have seen."""
+        """Return a new token: applications refuse an old one, or one that they have seen."""
         self._key_ring.refresh()
         keys = OpenIdKeys(self.db, self.sealer)
         tokens = ClientTokens(

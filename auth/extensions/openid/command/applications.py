@@ -1,4 +1,4 @@
-"""Applications that `latchkey clients create --for` knows: what their client is like, and their settings."""
+"""The applications of `latchkey clients create --for`: the members of their client, and their settings."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from auth.core.settings import Settings
 
 
 class Application(NamedTuple):
-    """`settings` are what an operator pastes, with the names of `values` in them."""
+    """`settings` is the text that an operator pastes, with placeholders for `values`."""
 
     callback: str
     """What its redirect URI ends with."""
@@ -177,7 +177,7 @@ OAUTH2_PROXY_SCOPE='openid email profile groups'
 OAUTH2_PROXY_EMAIL_DOMAINS='*'
 OAUTH2_PROXY_COOKIE_REFRESH=1m
 """,
-        # Until then it lets in a user whose access has ended here.
+        # Until then the application accepts a user whose access has ended here.
         token_lifetime=2 * promises.MINUTE,
     ),
     "open-webui": Application(
@@ -276,7 +276,7 @@ oidc_providers:
 
 
 def endpoints(settings: Settings) -> dict[str, str]:
-    """Return what applications need to know of this service."""
+    """Return the endpoints that applications need."""
     base = f"{settings.base_url}/oauth"
     return {
         "issuer": settings.jwt_issuer,

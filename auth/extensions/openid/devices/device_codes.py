@@ -1,4 +1,4 @@
-"""The two codes of a device: it asks for tokens with one, while its user types the other on our page."""
+"""The two codes of a device: it polls for tokens with one, while its user types the other on our page."""
 
 from typing import Any
 
@@ -17,14 +17,15 @@ from auth.web.context import latchkey
 from sql import queries
 
 _UNKNOWN = "Invalid device code"
-# By the states of `poll_device_request`. A device goes on after the first two (RFC 8628, section 3.5).
+# Errors by the state of `poll_device_request`. A device continues after the first two (RFC 8628, section
+# 3.5).
 _ANSWERS = {
     "authorization_pending": "The user has not decided yet",
     "slow_down": f"Wait {promises.DEVICE_INTERVAL} seconds longer from now on",
     "access_denied": "The user denied the request",
     "expired_token": "The code expired before the user allowed it",
 }
-# What the audit log calls them.
+# Their names in the audit log.
 _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
 
 
@@ -64,7 +65,7 @@ def begin(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
 def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     """Open a session for a device once its user has agreed. A second use of its code ends that session.
 
-    The history of a user who has entered the code says why the device is turned away.
+    A refusal is recorded in the history of the user who has entered the code.
     """
     client = authenticate(credentials)
     require(client, DEVICE_CODE)

@@ -16,7 +16,7 @@ def shown(code: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """Return a code without the separators and the case in which it was typed."""
+    """Return a typed code without separators and case."""
     return typed.code(text).upper()
 
 

@@ -1,6 +1,6 @@
 """Clients whose id is the URL of a document with their metadata (Client ID Metadata Documents, draft 02).
 
-A document is fetched once a day, by a user who has signed in, and only at /oauth/authorize.
+A document is fetched once a day, for a signed-in user, and only at /oauth/authorize.
 """
 
 import re
@@ -34,11 +34,11 @@ _FAILURES = (HTTPError, OSError, ValueError)
 
 
 class _Unusable(Exception):
-    """The message says what is wrong with a document."""
+    """The message describes the problem of a document."""
 
 
 def make_current(url: str) -> Response | None:
-    """Fetch a client's document unless it is current, or lead to the sign-in first."""
+    """Fetch a client's document unless it is current, or redirect to the sign-in first."""
     id = client_ids.known(url, latchkey.settings.oauth_client_documents)
     if id is None:
         refuse(url, "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS")
@@ -126,7 +126,7 @@ def _keep(url: str, id: str, values: dict[str, Any]) -> None:
         chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
         if any(known.get(name) != value for name, value in chosen.items()):
             queries.write_client(tx, **values | known | chosen | {"id": id})
-            # A consent to what has been shown must not count for what is new.
+            # A consent must not cover changes after the page was shown.
             queries.delete_requests_to_other_uris(tx, client_id=id, redirect_uris=[])
             act = "client_changed" if before else "client_created"
             audit.record(tx, None, None, [act], [], client_id=id, client=values["name"], url=url)

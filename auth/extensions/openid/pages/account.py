@@ -1,4 +1,4 @@
-"""The applications that a user allows, on the account page."""
+"""The applications of a user's grants on the account page."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from auth.web.html.page import ago, application, text
 
 
 def shown_grants() -> list[dict[str, Any]] | None:
-    """Return the caller's applications as the account page shows them, or None if there are none."""
+    """Return the caller's applications for the account page, or None if there are none."""
     return [
         {
             "id": grant["client"]["id"],

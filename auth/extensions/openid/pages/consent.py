@@ -26,7 +26,7 @@ def _caller() -> str:
 
 @form_at(blueprint, "/oauth/consent", "decide_authorization", key=_caller)
 def ask_for_consent(problem: Problem | None = None) -> Response:
-    """Show what is asked, unless that is allowed already, or lead to the sign-in or step that is missing."""
+    """Ask for consent, unless the user has given it, or redirect to the missing sign-in or step."""
     if request.method == "HEAD":
         return Response()
     if request.method == "POST" and not problem:
@@ -69,7 +69,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
 
 
 def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: Problem | None) -> Response:
-    """Lead to the application in a browser that cannot continue the request: it is over, or another's."""
+    """Link to the application if the browser cannot continue the request, which is over or another browser's."""
     name, url = website
     return page(
         "signed_in.html",
@@ -83,7 +83,7 @@ def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: 
 
 
 def account_name(known: Any) -> str:
-    """Return what a page calls the user of the browser's session."""
+    """Return the displayed name of the user of the browser's session."""
     return known.email or known.phone or known.name or "…"
 
 
@@ -99,13 +99,13 @@ def _decide() -> Response:
         url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
         if url:
             return redirect(url)
-    # The page leads to what is missing.
+    # The page redirects to the missing step.
     return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
 def _shown(asked: consent.Asked) -> dict[str, Any]:
     row, client = asked
-    # A stranger's would show another's mark, and tell who opens the page.
+    # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     return {
         "application": consent.shown_name(asked),
@@ -127,7 +127,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
 
 
 def lasts(client: Any) -> dict[str, Any]:
-    """Return how long the client keeps its access: from its last use, if it `renews` that, or from now."""
+    """Return how long the client keeps its access: from its last use if it `renews`, or from now."""
     settings = latchkey.settings
     unused, longest = settings.refresh_token_lifetime, settings.session_timebox
     seconds = client.token_lifetime or settings.access_token_lifetime

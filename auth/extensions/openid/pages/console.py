@@ -1,6 +1,6 @@
-"""The applications that sign users in here, and the grants of each.
+"""The applications that sign users in here, and their grants.
 
-An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
+An application that registered itself chose its name and URLs: they are shown as text, and never loaded.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ from sql import queries
 
 blueprint = Blueprint("applications", __name__)
 
-# The newest grants whose sessions are read for the last use of each application in the list.
+# The number of newest grants whose sessions are read for the last use of an application in the list.
 _SEARCHED = 100
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
@@ -102,7 +102,7 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seconds(text: str) -> int | str | None:
-    # The schema refuses what is not a number.
+    # The schema refuses other values.
     return int(text) if text.isascii() and text.isdigit() else text or None
 
 

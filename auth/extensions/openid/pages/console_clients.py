@@ -1,4 +1,4 @@
-"""An application as the console's acts and forms show it."""
+"""Applications in the console's acts and forms."""
 
 from types import SimpleNamespace
 
@@ -10,9 +10,9 @@ from auth.web.html.admin.console_page import application_name, counted
 from auth.web.input import known_id
 from sql import queries
 
-# Grants are counted up to here, and then shown as `1,000+`.
+# Larger counts of grants are shown as `1,000+`.
 COUNTED = 1000
-# The newest grants whose sessions are read for the last use of an application on its page.
+# The number of newest grants whose sessions are read for the last use of an application on its page.
 _SEARCHED = 1000
 GRANT_TYPES = {
     "authorization_code": "Users sign in",
@@ -26,7 +26,7 @@ METHODS = {
     "client_secret_post": "Confidential: on a server, sends its secret in the form alone",
     "none": "Public: in a browser, on a phone or a command line, without a secret",
 }
-# What the templates of forms need besides the client.
+# Further variables of the forms' templates.
 _CHOICES = {
     "methods": METHODS,
     "titles": GRANT_TYPES,
@@ -57,8 +57,8 @@ def find(client_id: str) -> Subject:
 
 
 def making() -> Subject:
-    """Return what makes an application."""
-    # What is set unless the form says otherwise.
+    """Return the act that creates an application."""
+    # Defaults of the form.
     row = SimpleNamespace(
         client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
     )
@@ -66,5 +66,5 @@ def making() -> Subject:
 
 
 def amount(total: int) -> str:
-    """Return the number of grants as text, which is exact up to `COUNTED`."""
+    """Return the number of grants as text, exact up to `COUNTED`."""
     return counted(total, "grant") if total < COUNTED else f"{COUNTED:,}+ grants"

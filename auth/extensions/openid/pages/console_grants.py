@@ -1,4 +1,4 @@
-"""What a user allows applications, in the console."""
+"""A user's grants to applications, in the console."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from auth.web.input import known_id
 from sql import queries
 
 _MOST_OF_USER = 25
-# Ended sessions, whose last use is shown, are kept so long.
+# How long ended sessions, whose last use is shown, are kept.
 _KEPT = timedelta(days=30)
 
 
@@ -28,7 +28,7 @@ def grants_of(user_id: str) -> SimpleNamespace:
 
 
 def unused(since: str) -> str:
-    """Return what to say of the last use of an application that has no session, or none anymore."""
+    """Return the text for the last use of an application without a session."""
     is_new = datetime.now(UTC) - datetime.fromisoformat(since) < _KEPT
     return "never" if is_new else f"not in {_KEPT.days} days"
 

@@ -20,9 +20,9 @@ blueprint = Blueprint("logout", __name__)
 
 
 class _Asked(NamedTuple):
-    """`claims` are those of an ID token of the client, `url` is where the client wants the browser back.
+    """`claims` are those of an ID token of the client; `url` is the client's URL to return to.
 
-    It is None also if that `is_unregistered`.
+    `url` is also None if it `is_unregistered`.
     """
 
     client: Any
@@ -50,7 +50,7 @@ def _read(sent: Mapping[str, Any]) -> _Asked:
 @blueprint.get("/oauth/logout")
 @counted("open_logout")
 def show_logout() -> Response:
-    """Sign the browser out for an application that has the user's ID token, or ask."""
+    """Sign the browser out for an application with the user's ID token. Without the token, ask the user."""
     if request.method == "HEAD":
         return Response()
     sent, known = read_query(form_schemas.LogoutQuery()), browser_sessions.resume()
@@ -58,7 +58,8 @@ def show_logout() -> Response:
         _count_page()
     asked = _read(sent)
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
-    # Anybody can register one. It must not lead visitors who never used it from our page to its own.
+    # A stranger can register a client, which must not redirect visitors who never used it from our page to
+    # its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
     if is_users:
         return signing_out.end(url, is_stuck=asked.is_unregistered)
@@ -73,7 +74,7 @@ def show_logout() -> Response:
     return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language, is_stuck=is_stuck)
 
 
-# Not a browser without a session, or strangers could keep those of a network from signing out.
+# Not for a browser without a session: strangers could prevent users of a network from signing out.
 @limited("open_logout", key=guard.caller_on_network)
 def _count_page() -> None:
     """Raises `RateLimitExceeded`."""
