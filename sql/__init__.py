@@ -4,11 +4,11 @@ A statement's header declares its name, its parameters and their types, which be
 PREPARE, what it returns, and which columns may be NULL:
 
     -- name: select_user(user_id uuid, email text) -> row? (phone?, banned_until?)
-    -- Why, if a reader would ask.
+    -- A comment, if needed.
     SELECT … WHERE id = :user_id
 
-Each is a function of `sql.queries`: it returns a `row`, which is always there, a `row?` or None, a list of
-`rows`, or, without an arrow, the number of affected rows.
+Each is a function of `sql.queries`. It returns a `row`, a `row?`, which may be None, a list of `rows`, or,
+without an arrow, the number of affected rows.
 
 No value is ever formatted into a statement. Connections are in autocommit: outside of `Database.transaction`,
 each statement is a transaction.
@@ -39,12 +39,12 @@ _HEADER = re.compile(
     r"(?:(?: |\n-- +)-> (rows|row\??)(?:(?: |\n-- +)\(([^)]*)\))?)?\n(?:--.*\n)*",
     re.MULTILINE,
 )
-# Parameters, and text that only looks like one: strings, comments, casts.
+# Parameters, and text that only looks like a parameter: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
 
-# One encoder, because `json.dumps` makes one for each value that is not to be ASCII.
+# One encoder, because `json.dumps` creates one for each call with `ensure_ascii=False`.
 psycopg2.extensions.register_adapter(
     dict, functools.partial(Json, dumps=json.JSONEncoder(ensure_ascii=False).encode)
 )
@@ -130,7 +130,7 @@ Execute = Callable[[Connection, str, Mapping[str, Any]], NamedTupleCursor]
 
 
 class Runner:
-    """What a statement runs on: a database, with connections of its pool, or a runner with one of its own."""
+    """Runs statements: a database, on connections of its pool, or a transaction, on its own connection."""
 
     _lend: Callable[[], AbstractContextManager[Connection]]
     _execute: Execute
@@ -164,7 +164,7 @@ class Transaction(Runner):
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
-        # The only value that becomes part of a statement: a setting, quoted as an identifier.
+        # The only value in the text of a statement: a setting, quoted as an identifier.
         call = composed.SQL("SELECT {}(%s)::text").format(composed.Identifier(*function))
         with self._lend() as connection, connection.cursor() as cursor:
             cursor.execute(call, (argument,))
@@ -175,10 +175,10 @@ class Transaction(Runner):
 class Database(Runner):
     """Runs named statements on pooled connections, each in its own transaction.
 
-    Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
-    returns when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
-    `InterfaceError` mean that the database is away. With `has_timeouts=False`, for long work, statements have
-    no time limit. From `last` on, a time of `time.monotonic`, Postgres is given up.
+    Parameters with the name of a constant always have its value. The parameter `origin` is the result of
+    `origin()` when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
+    `InterfaceError` mean that the database is unavailable. With `has_timeouts=False`, for long work,
+    statements have no time limit. After `last`, a time of `time.monotonic`, it gives up on Postgres.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class Database(Runner):
         if not self._prepares:
             parameters = {**parameters, **self._constants[name]}
         elif name not in connection.prepared:
-            # On first use, because preparing all statements takes Postgres 10 MB per connection.
+            # On first use: preparing all statements takes 10 MB of Postgres per connection.
             self._prepare(connection, name)
         try:
             cursor.execute(self._texts[name], parameters)

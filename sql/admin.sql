@@ -28,7 +28,7 @@ SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE u
 SELECT email, phone FROM users WHERE id = :id;
 
 -- name: set_confirmed_at(user_id uuid, provider text, confirmed_at timestamptz)
--- Proves no address, which `prove_address` does, but null takes the proof back.
+-- Does not prove an address (`prove_address` does), but null removes the proof.
 UPDATE users
    SET email_confirmed_at = CASE :provider WHEN 'email' THEN :confirmed_at ELSE email_confirmed_at END,
        email_proved = email_proved AND (:provider <> 'email' OR :confirmed_at IS NOT NULL),
@@ -86,7 +86,7 @@ DELETE FROM users WHERE email = :email AND NOT is_proved(users, 'email')
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
 -- name: make_administrator(email text, password_hash text) -> row?
--- Returns no row if the email belongs to an administrator, or to a user who has not proved it.
+-- Returns no row if the email belongs to an administrator, or if its user has not proved it.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE

@@ -13,8 +13,8 @@ SELECT api_keys_of(:user_id)::text AS api_keys;
 
 -- name: write_api_key(id uuid, user_id uuid, session_id uuid, name text, key_mac bytea, scopes text[],
 --                     lifetime integer, most_api_keys integer) -> row?
--- With the level of the session that makes it. Nothing if the user has the most. Call it with the user's
--- row locked.
+-- The key gets the level of the session. Inserts nothing beyond `most_api_keys`. Call it with the user's row
+-- locked.
 INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at, aal)
 SELECT :id, s.user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime), s.aal
   FROM sessions AS s
@@ -30,8 +30,8 @@ SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids:
 
 -- name: record_api_key_verdict(id uuid, key_macs bytea[], network text, password_failures integer[])
 --   -> row (refused_for?)
--- Whether or not there is a key of this id. By network, because a stranger who has seen the id must not lock
--- the key.
+-- Counts whether or not this id exists. By network, because a stranger who has seen the id must not lock the
+-- key.
 SELECT refused_for
   FROM record_verdict(CASE WHEN :password_failures IS NOT NULL
                            THEN ARRAY[('api_key', :id, :network, (:password_failures)[1],
@@ -40,8 +40,8 @@ SELECT refused_for
 
 -- name: use_api_key(id uuid, key_macs bytea[], refresh_limit_seconds integer, mfa_required text,
 --                    audience text, origin jsonb) -> row? (expires_at?, recorded?)
--- One UPDATE, because only that sees whether the key was removed meanwhile. Each counts, or a program could
--- call the token hook without limit. The first use of a day that gives a token is recorded.
+-- One UPDATE, because only an UPDATE sees a concurrent removal of the key. Each use counts, or a program
+-- could call the token hook without limit. The first use per day that returns a token is recorded.
 UPDATE api_keys AS k
    SET key_mac = (:key_macs)[1],
        (refreshes, counted_until) = (
@@ -70,7 +70,7 @@ RETURNING api_key_state(u, k, NULL, :mfa_required) AS state,
 SELECT user_id FROM api_keys WHERE id = :id;
 
 -- name: select_api_key(id uuid, key_macs bytea[], mfa_required text) -> row? (expires_at?)
--- A live key with the secret, for POST /introspect.
+-- Selects a live key by its secret, for POST /introspect.
 SELECT k.user_id,
        k.scopes,
        floor(extract(epoch FROM k.created_at))::bigint AS created_at,

@@ -1,6 +1,6 @@
 -- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb,
 --                      origin jsonb) -> row?
--- Commits asynchronously: the row acknowledges nothing, and a flood must not keep the disk busy.
+-- Commits asynchronously: no client depends on the row, and a flood must not keep the disk busy.
 SELECT set_config('synchronous_commit', 'off', true) AS setting,
        record_refusal(:origin,
                       coalesce(:user_id,
@@ -23,8 +23,8 @@ SELECT coalesce(jsonb_agg(entry_object(entry.listed) ORDER BY entry.at DESC, ent
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
 -- name: take_minute_of_audit() -> row?
--- The entries of the next minute that has no line yet, a minute after its end: by then refusals are counted,
--- and transactions that began in it are committed. At first, the last such minute.
+-- The entries of the next minute without lines, a minute after its end: by then refusals are counted, and
+-- transactions that began in it are committed. The first call starts with the last such minute.
 WITH taken AS (
   INSERT INTO last_done (task, at)
   SELECT 'audit_lines', span.since + interval '1 minute'

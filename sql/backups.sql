@@ -41,7 +41,7 @@ WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      sign_ins AS (DELETE FROM oauth_flows),
      requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),
-     -- Where it is restored, no backup was made.
+     -- A restored database has no backup yet.
      backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup'))
 UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'

@@ -3,7 +3,7 @@ INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
 -- name: know_browser(session_id uuid, browser text)
--- Once every step that the session's user has is passed.
+-- Call it after the user has passed all their steps.
 SELECT know_network(user_id, :browser)
   FROM sessions
  WHERE id = :session_id AND (aal = 'aal2' OR NOT has_second_step(user_id));
@@ -38,7 +38,7 @@ SELECT s.end_reason AS reason
  WHERE browser.token_hash = :token_hash;
 
 -- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text) -> row
--- The application's session has the level and the proof of the browser's.
+-- The application's session gets the level and the proof of the browser's.
 UPDATE sessions AS s
    SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
        reauthenticated_at = authenticated_at(opener), factor_proved_at = opener.factor_proved_at
@@ -56,7 +56,7 @@ UPDATE browser_sessions
  WHERE session_id = :session_id;
 
 -- name: meet_site(session_id uuid)
--- Once.
+-- Returns a row only once.
 UPDATE browser_sessions
    SET site_expected_until = NULL
  WHERE session_id = :session_id AND site_expected_until > now();

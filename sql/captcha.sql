@@ -2,7 +2,7 @@
 SELECT floor(extract(epoch FROM now()))::bigint + :seconds AS expires_at;
 
 -- name: insert_spent_captcha(nonce bytea, expires_at bigint)
--- Inserts nothing for a challenge that has expired, or that any node has spent.
+-- Inserts nothing for an expired challenge, or for one that any node has spent.
 INSERT INTO spent_captchas (nonce, expires_at)
 SELECT :nonce, to_timestamp(:expires_at)
  WHERE to_timestamp(:expires_at) > now()

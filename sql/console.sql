@@ -1,5 +1,5 @@
 -- name: count_hours() -> row
--- From the audit log: if each sign-in incremented a counter, all of them would wait for one row.
+-- Counts in the audit log: if each sign-in incremented a counter, all of them would wait for one row.
 -- Recounts from an hour before the last time, because a row has the time at which its transaction began.
 -- Counts at most six hours at once, to keep the first runs short.
 WITH past AS (
@@ -39,8 +39,8 @@ SELECT date_trunc('hour', now(), 'UTC'), 'active_users', active_users(NULL)
 ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
 
 -- name: list_daily_counts(days integer) -> rows
--- One row for each day in UTC, the oldest first, preceded by as many days of the period before. Of its first
--- day only the end counts, so that both periods are equally long.
+-- One row for each day in UTC, oldest first, preceded by the same number of days of the previous period. Of
+-- its first day only the end counts, so that both periods have the same length.
 WITH chart AS (
   SELECT now() AT TIME ZONE 'UTC' AS until,
          date_trunc('day', now() AT TIME ZONE 'UTC') - make_interval(days => :days - 1) AS since
@@ -59,7 +59,7 @@ SELECT to_char(day, 'YYYY-MM-DD') AS day,
  ORDER BY day;
 
 -- name: list_failures() -> rows
--- Of the last 24 hours and the 24 hours before, the most frequent first.
+-- For the last 24 hours and the 24 hours before, most frequent first.
 SELECT name,
        coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
        coalesce(sum(count) FILTER (WHERE hour <= now() - interval '24 hours'), 0)::bigint AS before
@@ -72,8 +72,8 @@ SELECT name,
 -- name: select_health(most integer, heartbeat_limit integer, backup_limit integer, late_limit integer)
 --   -> row? (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
 --     is_late?, active_users?)
--- Counts stop at `most`. A larger number of users is the planner's estimate, and of active users the last
--- hour's: see count_active_users.
+-- Counts stop at `most`. A larger number of users is the planner's estimate. The number of active users is
+-- that of the last hour: see count_active_users.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,

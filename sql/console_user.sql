@@ -43,7 +43,7 @@ SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS cre
 
 -- name: select_effects(id uuid, refresh_token_lifetime integer, session_timebox integer)
 --   -> row? (email?, new_email?, phone?, new_phone?, banned_until?)
--- What an act on a user will reach, in numbers.
+-- The effects of an act on a user, in numbers.
 SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_metadata, u.app_metadata,
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,

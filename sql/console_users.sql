@@ -1,14 +1,14 @@
 -- name: bound_search(seconds double precision, in_order boolean)
--- For the rest of the transaction. A generic plan would read a million users for a rare filter. With
--- `in_order`, Postgres does not collect all users with a word, whose number it often guesses too low.
+-- Applies to the rest of the transaction. A generic plan would read a million users for a rare filter. With
+-- `in_order`, Postgres does not collect all users with a word: its estimate of their number is often too low.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('enable_bitmapscan', (NOT :in_order)::text, true),
        set_config('enable_seqscan', 'off', true),
        set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
 -- name: split_words(search text) -> row (rare?, common?)
--- The words that are rare in a sample of many users, and the others: to read a common word, or a common
--- beginning, from the index takes 60 ms with a million users. Ids are random.
+-- The words that are rare in a sample of many users, and the others: reading a common word, or a common
+-- prefix, from the index takes 60 ms with a million users. Ids are random.
 WITH sample AS MATERIALIZED (
   SELECT words_of(u) AS words FROM (SELECT * FROM users ORDER BY id LIMIT 50) AS u
 ), searched AS MATERIALIZED (
@@ -24,8 +24,8 @@ SELECT string_agg(word, ' ') FILTER (WHERE is_rare) AS rare,
   FROM found;
 
 -- name: few_users(filters jsonb, few integer) -> row (ids?)
--- The users that pass the filters, or null if there are more. The next three lead to them by the rarest of
--- providers, factors and the last sign-in, whose indexes `filtered_users` cannot use.
+-- The users that pass the filters, or null if there are more. The next three statements find them by the
+-- rarest of providers, factors and the last sign-in, whose indexes `filtered_users` cannot use.
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id FROM filtered_users(:filters, NULL) AS u LIMIT :few + 1) AS found;
 
@@ -44,7 +44,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
          LIMIT :few + 1) AS found;
 
 -- name: few_locked_users(filters jsonb, few integer) -> row? (ids?)
--- By the counts that are not over. Those of a user, rather than an address, have its id.
+-- Uses the counts whose window is not over. Counts of a user, not of an address, have the user's id.
 WITH tried AS MATERIALIZED (
   SELECT subject, CASE WHEN kind IN ('user', 'totp', 'recovery') THEN subject::uuid END AS user_id
     FROM failure_counts
@@ -143,7 +143,7 @@ SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_ob
   FROM (SELECT count(*) AS total FROM filtered_users(:filters, NULL)) AS found;
 
 -- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer) -> row
--- What an act on many users will reach, in numbers.
+-- The effects of an act on many users, in numbers.
 SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
        coalesce(array_agg(coalesce(u.email, u.phone, u.id::text) ORDER BY u.email, u.id), '{}') AS names,
        count(*) FILTER (WHERE u.role <> 'admin') AS changeable,

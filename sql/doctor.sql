@@ -17,8 +17,8 @@ WITH touched AS (
 UPDATE sessions SET id = id WHERE false;
 
 -- name: list_blockers() -> rows (application?, seconds?, query?, waiting_query?)
--- The session at the head of each queue for a lock, and the statement that has waited for it the longest.
--- Without what may be secret in them. Postgres shows neither times nor statements of other roles.
+-- The session at the head of each queue for a lock, and the statement that has waited for it longest, without
+-- possible secrets. Postgres shows neither times nor statements of other roles.
 WITH RECURSIVE queue AS (
   SELECT w.pid, w.waitstart, b.pid AS blocker
     FROM pg_locks AS w

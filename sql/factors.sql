@@ -8,11 +8,11 @@ SELECT refused_by, refused_for, count
 SELECT record_mail_proof(:user_id, :network);
 
 -- name: forget_mail_proofs(user_id uuid)
--- For a change of an address: a thief of the mailbox from before may have used links.
+-- For a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
 -- name: select_level_since(user_id uuid, moment timestamptz) -> row
--- What a session that did something at a moment had proved: its user may have had no factor yet.
+-- The proof that a session had at a moment, when its user may not have had a factor yet.
 SELECT CASE WHEN EXISTS (SELECT FROM factors WHERE user_id = :user_id AND verified_at <= :moment)
             THEN 'aal2' ELSE 'aal1' END AS aal;
 
@@ -23,8 +23,9 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
 --                     most_unverified_factors integer) -> row?
--- Inserts nothing if a verified factor has the name. Beyond the most, replaces the oldest one that is not:
--- a refusal would make users wait for enrolments that they abandoned. Call it with the user's row locked.
+-- Inserts nothing if a verified factor has the name. Beyond `most_unverified_factors`, replaces the oldest
+-- unverified one: a refusal would make users wait for abandoned enrolments. Call it with the user's row
+-- locked.
 WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
@@ -61,14 +62,14 @@ SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
  ORDER BY verified_at, id;
 
 -- name: select_trusted_before(user_id uuid) -> row
--- A thief of a session may have added what is newer, unless it came in the hour after the first factor.
+-- A thief of a session may have added newer factors, except in the hour after the first factor.
 SELECT greatest(now() - recent_age(), first_factor_at + interval '1 hour') AS moment
   FROM users
  WHERE id = :user_id;
 
 -- name: forget_factors(user_id uuid)
 -- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next
--- one is the first. If users could do it, a thief would get a new first hour.
+-- factor is the first again. If users could do this, a thief would get a new first hour.
 WITH forgotten AS (
   UPDATE one_time_tokens SET restores = NULL WHERE user_id = :user_id AND restores IS NOT NULL
 )
@@ -88,7 +89,7 @@ RETURNING id;
 DELETE FROM factor_challenges WHERE id = :id;
 
 -- name: use_totp_step(id uuid, step bigint) -> row?
--- A code works once over all sessions, and codes of earlier steps do not work after it.
+-- A code works once across all sessions, and codes of earlier steps do not work after it.
 UPDATE factors
    SET last_step = :step, last_used_at = now()
  WHERE id = :id AND coalesce(last_step, -1) < :step
@@ -137,7 +138,7 @@ SELECT has_verified_factor(:user_id) AS has_factor,
        EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;
 
 -- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text) -> row
--- Without a name, the new codes get that of the old ones.
+-- Without a name, the new codes keep the name of the old ones.
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND code_mac <> ALL (:code_macs)
   RETURNING used_at, friendly_name

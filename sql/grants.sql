@@ -1,4 +1,4 @@
--- What the role of requests may do. sql/schema.py grants it, as the owner of the tables.
+-- The rights of the role of requests. sql/schema.py grants them as the owner of the tables.
 REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {role};
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role};

@@ -1,7 +1,7 @@
 -- name: select_token(user_id uuid, session_id uuid, method text, provider text, raises boolean,
 --                     mfa_required text, audience text) -> row?
--- What the next token of a user says, for the hook: that of a session which exists (or which the session of
--- the browser opens), or of a new one; `raises` if `method` is a second step. Nothing for a banned user.
+-- The claims of a user's next token, for the hook. The session exists, or a browser's session opens it, or it
+-- is new; `raises` if `method` is a second step. Returns nothing for a banned user.
 SELECT with_audience(copy.object, :audience) AS user_object,
        CASE WHEN :raises THEN 'aal2' ELSE known.level END AS aal,
        CASE WHEN :raises THEN with_second_step(known.amr, :method) ELSE known.amr END AS amr,
@@ -27,8 +27,8 @@ SELECT locked_what_decides(:user_id, :session_id) AS decides;
 -- name: begin_refresh(session_id uuid, counter bigint, refresh_limit integer, refresh_limit_seconds integer,
 --                     refresh_token_lifetime integer, session_timebox integer, mfa_required text,
 --                     audience text) -> row? (commits?)
--- Counts a refresh before the hook is asked, or its client could call the hook without limit, and returns
--- what the token says. Nothing where `refresh_session` refuses.
+-- Counts a refresh before the call of the hook, which its client could otherwise call without limit, and
+-- returns the token's claims. Returns nothing if `refresh_session` refuses.
 UPDATE sessions AS s
    SET (refreshes, counted_until) = (
          SELECT * FROM refresh_window(s.refreshes, s.counted_until, :refresh_limit_seconds))
@@ -50,7 +50,7 @@ RETURNING with_audience(copy.object, :audience) AS user_object,
           set_config('synchronous_commit', 'off', true) AS commits;
 
 -- name: bound_hook() -> row
--- For the function of the operator that the transaction calls next: a second.
+-- Limits the operator's function, which the transaction calls next, to a second.
 SELECT set_config('statement_timeout', '1s', true) AS timeout;
 
 -- name: select_function(schema text, name text) -> row (is_allowed?)

@@ -34,7 +34,7 @@ INSERT INTO identity_providers (
 );
 
 -- name: lock_identity_provider(id uuid) -> row?
--- Waits for the sign-ins that hold it.
+-- Waits for the sign-ins that hold the provider.
 SELECT p.identifier, p.updated_at::text AS version, p.enabled,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities
   FROM identity_providers AS p
@@ -42,7 +42,7 @@ SELECT p.identifier, p.updated_at::text AS version, p.enabled,
    FOR UPDATE;
 
 -- name: hold_identity_provider(id uuid, issuer text) -> row?
--- While a sign-in holds it, its provider is neither disabled nor changed.
+-- While a sign-in holds a provider, it cannot be disabled or changed.
 SELECT p.enabled, domains_of(p) AS domains
   FROM identity_providers AS p
  WHERE p.id = :id AND p.issuer = :issuer
@@ -77,7 +77,7 @@ SELECT wanted.domain, :id
 DELETE FROM oauth_flows AS f USING identity_providers AS p WHERE p.id = :id AND f.provider = provider_name(p);
 
 -- name: remove_users_of_provider(id uuid, batch integer)
--- Deletes identities of a provider that is disabled, whose users have nothing that is left to end.
+-- Deletes identities of a disabled provider whose users have nothing left to end.
 WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identities AS i
@@ -98,7 +98,7 @@ DELETE FROM identity_providers AS p
    AND NOT EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p));
 
 -- name: adopt_user(user_id uuid, provider_id uuid)
--- Another identity of this provider goes: its subject may be that of an account that was deleted there.
+-- Replaces another identity of this provider: its subject may be that of a deleted account.
 WITH replaced AS (
   DELETE FROM identities AS i USING identity_providers AS p
    WHERE p.id = :provider_id AND i.user_id = :user_id AND i.provider = provider_name(p)
@@ -127,8 +127,8 @@ SELECT count(*) AS total
  WHERE p.id = :id;
 
 -- name: end_users_of_disabled_providers(batch integer)
--- Run when a provider is disabled, and by the janitor for what an interruption has left. A user who has
--- nothing from before has been ended, or had nothing.
+-- Run when a provider is disabled, and by the janitor after an interruption. Users without anything from
+-- before that moment are finished.
 WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identity_providers AS p
@@ -142,7 +142,7 @@ WITH batch AS MATERIALIZED (
 SELECT end_access(locked.id, NULL, 'provider_disabled'), void_tokens(locked.id) FROM locked;
 
 -- name: select_closed_entrance(user_id uuid) -> row?
--- The provider to which the sign-in page leads the address of a user whom it may not sign in.
+-- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.
 SELECT p.identifier
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)

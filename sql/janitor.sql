@@ -39,7 +39,7 @@ DELETE FROM oauth_requests
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_unallowed_clients(batch integer, origin jsonb)
--- Anybody may register clients. The request of a user who is about to allow one keeps it.
+-- Strangers may register clients. The request of a user who is about to allow one keeps it.
 DELETE FROM oauth_clients AS c
  WHERE c.id = ANY (ARRAY(
          SELECT unallowed.id
@@ -103,7 +103,7 @@ DELETE FROM sessions
 
 -- name: delete_expired_sessions(batch integer, kept integer, refresh_token_lifetime integer,
 --                               session_timebox integer)
--- As long after they expired. The condition on created_at is for the index.
+-- The same time after they expired. The condition on created_at is for the index.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT s.id
                          FROM sessions AS s
@@ -141,7 +141,7 @@ SELECT
 
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)
--- Without a session or a pending address, there is no way to sign in as them.
+-- Without a session or a pending address, no one can sign in as them.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT lost.id
@@ -163,8 +163,8 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
--- Users that any stranger can create, and that were never used. For users from before version 6, the first
--- that deletes them, the time starts at the upgrade.
+-- Users whom any stranger can create, and who were never used. For users from before version 6, the first
+-- version that deletes them, the time starts at the upgrade.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT unused.id

@@ -1,7 +1,7 @@
 -- name: count_needs_of_secret(key_ids bytea[], used_from double precision, used_until double precision,
 --                              refresh_token_lifetime integer, session_timebox integer) -> rows
--- What becomes invalid without a secret key. Rows without a key id count by the time at which the key was
--- used; refresh tokens are as old as the last refresh, and browser sessions have none.
+-- Counts the rows that become invalid without a secret key. Rows without a key id count by the time of the
+-- key's use; refresh tokens are as old as the last refresh, and browser sessions have none.
 WITH used AS (
   SELECT to_timestamp(:used_from) AS start, to_timestamp(:used_until) AS stop
 )
@@ -59,7 +59,7 @@ SELECT f.id::text, f.secret AS sealed
 UPDATE factors SET secret = :sealed WHERE id = :id AND secret = :old;
 
 -- name: list_sealed_removed_factors(newest bytea, after uuid, batch integer) -> rows
--- Removed secrets that the link in the notice brings back.
+-- Removed secrets that the link in the notice restores.
 SELECT t.restores ->> 'id' AS id, removed_secret(t) AS sealed
   FROM one_time_tokens AS t
  WHERE substr(removed_secret(t), 1, 4) <> :newest AND ((t.restores ->> 'id')::uuid > :after) IS NOT FALSE

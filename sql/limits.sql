@@ -19,7 +19,7 @@ DELETE FROM request_counts;
 
 -- name: select_password(email text, phone text, network text, password_failures integer[], origin jsonb)
 --   -> row (user_id?, password_hash?, refused_for?, recorded?)
--- Reads, before a password is checked, whether a verdict on it may be told at all.
+-- Reads, before a password is checked, whether its verdict may be revealed at all.
 SELECT u.id AS user_id, own_hash(u) AS password_hash, refused_for,
        CASE WHEN refused_for IS NOT NULL THEN
          record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}') END AS recorded
@@ -38,8 +38,8 @@ SELECT tries, seconds_left, refused_by, refused_for, (known).id AS user_id
   FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures);
 
 -- name: clear_failures(user_id uuid)
--- Locks the counts in the order of record_verdict, to avoid deadlocks. A pending address may be
--- another user's: only its wrong codes are this one's.
+-- Locks the counts in the order of record_verdict, to avoid deadlocks. A pending address may belong to
+-- another user: only its wrong codes belong to this user.
 DELETE FROM failure_counts
  WHERE key = ANY (ARRAY(
          SELECT f.key

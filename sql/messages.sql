@@ -1,10 +1,11 @@
 -- name: count_message(address text, windows jsonb, site text, channel text, most integer, seconds integer)
 --   -> row (refused_by?, amount?, remaining?, resets_in?)
 -- Counts a request for a message in the windows of its recipient, in the total of its channel, and in its
--- network's tenth of that. `refused_by` is what stops the message: a recipient that never proved itself gets
--- nothing beyond the tenth, or three quarters of the SMS, or all of the mail; others no SMS beyond the total.
--- Beyond its tenth, a network counts in the total only with what is sent, or one could use up the total. Then
--- another window counts instead, so that all requests take as long. An address that is null is not proved.
+-- network's tenth of that. `refused_by` is the window that refuses the message: an unproved recipient gets
+-- nothing beyond the tenth, beyond three quarters of the SMS total, or beyond the mail total; a proved one no
+-- SMS beyond the total. Beyond its tenth, a network counts in the total only with sent messages, or it could
+-- use up the total. Then another window counts instead, so that all requests take equally long. A null
+-- address is not proved.
 SELECT refused_by, recipient.amount, greatest(0, recipient.remaining) AS remaining, recipient.resets_in,
        CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
                        WHEN 'recipient' THEN recipient.resets_in ELSE 0 END AS seconds_left
@@ -32,8 +33,8 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 --                   code_challenge text, session_id uuid, password_hash text,
 --                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
--- browser that asks again waits for the new link alone. The link of a notice outlives no link to another
--- address, or a thief of the address could use it when the owner's has expired.
+-- browser that asks again waits only for the new link. The link of a notice expires with the links to other
+-- addresses, or a thief of the address could use it after the owner's has expired.
 WITH forgotten AS (
   UPDATE one_time_tokens
      SET browser_hash = NULL
@@ -61,7 +62,7 @@ SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variable
 
 -- name: join_notice(user_id uuid, kind text, recipient text, change jsonb)
 -- Adds a change to a notice that is not due yet, and lists the first twenty: `- 19` removes one more.
--- The user's row is locked. A notice whose link is void is never sent.
+-- The user's row is locked. A notice with a void link is never sent.
 UPDATE outbox AS m
    SET variables = variables || jsonb_build_object(
          'times', coalesce((variables ->> 'times')::integer, 1) + 1,

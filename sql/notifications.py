@@ -1,4 +1,4 @@
-"""Waiting for the notifications that Postgres sends when a message has been written to the outbox."""
+"""Waits for the notifications that Postgres sends for new messages in the outbox."""
 
 import select
 import socket
@@ -13,7 +13,7 @@ from sql.pool import DEADLINE, Connection, connect
 class Notifications:
     """Waits for new messages, or for `interrupt`.
 
-    Without a URL it does not listen, because PgBouncer would give the listening session to another client.
+    Without a URL it does not listen: PgBouncer would give the listening session to another client.
     """
 
     def __init__(self, url: str | None) -> None:
@@ -24,8 +24,7 @@ class Notifications:
         self._writer.setblocking(False)
 
     def wait(self, seconds: float) -> bool:
-        """Return when a message was written, `interrupt` was called or the time is up: whether one may have
-        been written.
+        """Wait for a message, `interrupt` or the timeout. Return whether a message may have been written.
 
         Returns at once when the connection is made or lost, because messages may have been written meanwhile.
         """
@@ -57,7 +56,7 @@ class Notifications:
         self._writer.close()
 
     def _listening(self) -> Connection | None:
-        """Return the connection, or None while Postgres is away: LISTEN tests whether it answers."""
+        """Return the connection, or None while Postgres is unavailable, which LISTEN detects."""
         if self._url is None:
             return None
         try:

@@ -21,7 +21,7 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea,
 --                       refresh_token_lifetime integer, session_timebox integer) -> row?
--- Only the browser in which the user agreed learns the new state.
+-- Only the browser where the user agreed gets the new state.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
   FROM users AS u, sessions AS s
@@ -46,7 +46,7 @@ ON CONFLICT DO NOTHING;
 SELECT expires_at FROM spent_id_tokens WHERE token_hash = :token_hash;
 
 -- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
--- The identity may be gone by the time the lock is held.
+-- The identity may be deleted before the lock is acquired.
 SELECT u.id, u.email, u.role, is_banned(u) AS is_banned
   FROM users AS u
   JOIN identities AS i ON i.user_id = u.id
@@ -59,14 +59,15 @@ UPDATE identities
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
--- Inserts nothing if the user has an identity of this provider; one of another user violates its constraint.
+-- Inserts nothing if the user has an identity of this provider. Another user's identity violates its
+-- constraint.
 INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at)
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata,
 --                               provider text, subject text, identity_data jsonb) -> row (email?)
--- A taken email is left out if the provider is untrusted, and violates its constraint otherwise. The identity
+-- Omits a taken email if the provider is untrusted; otherwise the email violates its constraint. The identity
 -- of the email is a microsecond younger: app_metadata.provider is the oldest.
 WITH created AS (
   INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by)
@@ -85,7 +86,7 @@ WITH created AS (
 SELECT (users).id, (users).email FROM created;
 
 -- name: convert_by_identity(user_id uuid, email text, is_trusted boolean) -> row
--- A taken email is left out.
+-- Omits a taken email.
 UPDATE users AS u
    SET converted_at = clock_timestamp(), email = coalesce(u.email, free.email),
        email_confirmed_at = CASE WHEN u.email IS NULL AND free.email IS NOT NULL THEN now() END,

@@ -1,7 +1,7 @@
 -- name: lock_recipient(purpose text, email text, phone text, browser_hash bytea)
 --   -> row? (session_id?, own_password_hash?)
--- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is what
--- the browser's own sign-up has set: it belongs to a resent link too.
+-- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is from
+-- the browser's own sign-up, and also belongs to a resent link.
 SELECT u.id,
        NOT is_banned(u)
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL
@@ -36,7 +36,7 @@ SELECT u.id,
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
 --                                   network text, code_failures integer[], origin jsonb)
 --   -> row? (mail_proof_recorded?)
--- The code of a command, which belongs to no session, also counts at a recently changed address.
+-- The code of a command, without a session, also counts at a recently changed address.
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
        record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
@@ -96,7 +96,7 @@ DELETE FROM one_time_tokens AS t
  WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
 -- name: withdraw_changes(user_id uuid, purposes text[])
--- Without its row, a link or code that waits in the outbox is not sent. Call it with the user's row locked.
+-- A waiting message whose link or code is deleted is not sent. Call it with the user's row locked.
 WITH voided AS (
   DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = ANY (:purposes) AND spent_at IS NULL
 )
@@ -117,7 +117,7 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, session_id, br
         SELECT * FROM use_code(:target, :code_macs, :purposes, :browser_hash, :network, :code_failures)) AS t;
 
 -- name: keep_one_time_token(id uuid)
--- A token hook is asked before the session is opened, and the link or code is good until then.
+-- The token hook is called before the session is opened. The link or code stays valid until then.
 UPDATE one_time_tokens SET spent_at = NULL WHERE id = :id;
 
 -- name: confirm_address(token_id uuid, provider text, is_shown boolean, network text) -> row
@@ -133,7 +133,7 @@ SELECT set_address(:user_id, :provider, :address, :is_confirmed, false);
 SELECT set_password(:user_id, :password_hash);
 
 -- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
--- Deletes users who block an address for the one who has proved it, or whom an administrator creates.
+-- Deletes users who block an address for a user who has proved it, or whom an administrator creates.
 DELETE FROM users AS gone
  WHERE gone.id = ANY (ARRAY(
          SELECT u.id
@@ -156,8 +156,8 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 --                                network text, authorization_code_lifetime integer, opened_by uuid,
 --                                auth_time double precision, provider text, browser text,
 --                                notify_sign_in boolean) -> row (known?)
--- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known. Call it
--- with the user's row locked.
+-- Passing on a browser's session, perhaps by a thief of the cookie, makes no network known. Call it with the
+-- user's row locked.
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
                                  authenticated_at, provider)
 VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,

@@ -40,7 +40,7 @@ ON CONFLICT (id) DO UPDATE
        updated_at = now();
 
 -- name: delete_surplus_clients(origin jsonb)
--- As `delete_unallowed_clients`, when there are too many of those, the newest of which stay.
+-- Like `delete_unallowed_clients`, if there are too many. The newest ones stay.
 DELETE FROM oauth_clients AS c
  WHERE c.id = ANY (ARRAY(
          SELECT old.id
@@ -64,7 +64,7 @@ UPDATE oauth_clients AS c
  WHERE c.id = :id;
 
 -- name: replace_client_secret(id uuid, secret_hash bytea, overlap integer)
--- Without an `overlap`, in seconds, the secret of before ends now; the one before that ends in any case.
+-- Without an `overlap`, in seconds, the current secret ends now. The previous one ends in any case.
 UPDATE oauth_clients AS c
    SET secret_hash = :secret_hash,
        previous_secret_hash = CASE WHEN :overlap IS NOT NULL THEN c.secret_hash END,
@@ -79,12 +79,12 @@ UPDATE oauth_clients AS c
 RETURNING c.id;
 
 -- name: lock_client(id uuid) -> row?
--- Grants of users who sign in meanwhile, which refer to the client, do not wait.
+-- Does not block concurrent sign-ins, whose grants refer to the client.
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
 -- name: select_client(id uuid)
 --   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
--- Not one that was a gate until 0.5.1.
+-- Excludes gates from before 0.5.2.
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
@@ -115,7 +115,7 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
  LIMIT :page_size OFFSET :page_offset;
 
 -- name: delete_requests_to_other_uris(client_id uuid, redirect_uris text[])
--- A redirect URI that is taken from a client gets no code anymore.
+-- A removed redirect URI gets no code anymore.
 DELETE FROM oauth_requests AS r
  WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
 
@@ -129,7 +129,7 @@ SELECT EXISTS (SELECT
                   AND NOT may_use(u, c, s.resource)) AS is_so;
 
 -- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer) -> row?
--- Of the users of one batch of a client's grants. Returns where the next one begins, or no row.
+-- For the users of one batch of a client's grants. Returns the start of the next batch, or no row.
 WITH batch AS MATERIALIZED (
   SELECT g.id, g.granted_at, g.user_id
     FROM oauth_grants AS g
@@ -149,7 +149,7 @@ SELECT batch.granted_at AS after, batch.id AS after_id
  LIMIT 1;
 
 -- name: end_access_of_documents(document_hosts text[], batch integer)
--- Of clients whose document is at a host that AUTH_OAUTH_CLIENT_DOCUMENTS no longer names.
+-- For clients whose document is at a host that is no longer in AUTH_OAUTH_CLIENT_DOCUMENTS.
 WITH unnamed AS MATERIALIZED (
   SELECT c.id
     FROM oauth_clients AS c
@@ -180,5 +180,5 @@ SELECT u.id
    FOR UPDATE OF u;
 
 -- name: delete_client(id uuid) -> row?
--- Its grants, with their sessions, and its requests go with it. Call it with their users locked.
+-- Also deletes its grants, with their sessions, and its requests. Call it with their users locked.
 DELETE FROM oauth_clients AS c WHERE c.id = :id RETURNING c.id, c.name;

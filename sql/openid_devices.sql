@@ -3,8 +3,8 @@
 -- name: insert_device_request(client_id uuid, code_hash bytea, user_code_mac bytea, scopes text[],
 --                             resource text, ip inet, user_agent text, poll_interval integer,
 --                             code_lifetime integer)
--- Inserts nothing if the client is gone. The row outlives the code, so that the device is told that it has
--- expired, and a second use is noticed.
+-- Inserts nothing if the client is deleted. The row outlives the code, to detect an expired code and a second
+-- use.
 INSERT INTO oauth_requests (client_id, code_hash, user_code_mac, scopes, resource, ip, user_agent,
                             poll_interval, code_expires_at, expires_at)
 SELECT c.id, :code_hash, :user_code_mac, :scopes, :resource, :ip, :user_agent, :poll_interval,
@@ -14,7 +14,7 @@ SELECT c.id, :code_hash, :user_code_mac, :scopes, :resource, :ip, :user_agent, :
    FOR KEY SHARE OF c;
 
 -- name: poll_device_request(code_hash bytea, client_id uuid, slowing integer) -> row? (user_id?)
--- The interval is a second shorter than the device is told, for requests that the network delays.
+-- The interval is a second shorter than the announced one, for requests that the network delays.
 WITH polled AS (
   SELECT r.id, coalesce(r.polled_at > now() - make_interval(secs => r.poll_interval - 1), false) AS is_early
     FROM oauth_requests AS r
@@ -42,7 +42,7 @@ SELECT refused_for, tries, request_id
 -- name: lock_client_of_device(id uuid)
 --   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
 --     metadata_url?, fetched_until?, gate_origin?)
--- Before the request, as a deletion of the client does.
+-- Locks the client before the request, like a deletion of the client.
 SELECT c.*
   FROM oauth_clients AS c
   JOIN oauth_requests AS r ON r.client_id = c.id
@@ -50,7 +50,7 @@ SELECT c.*
    FOR KEY SHARE OF c;
 
 -- name: lock_device_request(id uuid, user_id uuid, session_id uuid) -> row? (resource?, ip?, user_agent?)
--- A request that waits for the decision of the user who has entered its code in this session.
+-- A request that waits for the decision of the user who entered its code in this session.
 SELECT r.id, r.scopes, r.resource, host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
        may_use(u, c, r.resource) AS may_use
   FROM oauth_requests AS r

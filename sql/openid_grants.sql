@@ -1,6 +1,6 @@
 -- name: write_grant(user_id uuid, client_id uuid, scopes text[]) -> row
--- Adds to the scopes of a grant, because sessions that it opened keep theirs. A changed document is another
--- application, to which the user has allowed nothing yet.
+-- Adds to the scopes of a grant, because its sessions keep theirs. A changed document is another application,
+-- without a consent of the user.
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
@@ -19,7 +19,7 @@ RETURNING xmax = 0 AS is_first;
 SELECT id::text FROM oauth_grants WHERE user_id = :user_id AND client_id = :client_id;
 
 -- name: remove_grants(user_id uuid, ids text[], client_id uuid) -> rows
--- Those with an id, or of a client. Their sessions go with them, and so do codes that would open more.
+-- Deletes grants by id, or of a client, with their sessions, and with codes that would open more.
 WITH removed AS (
   DELETE FROM oauth_grants
    WHERE user_id = :user_id AND (id = ANY (:ids::uuid[]) OR client_id = :client_id)

@@ -5,7 +5,7 @@ SELECT id, algorithm, sealed,
  ORDER BY active_from, id;
 
 -- name: lock_openid_keys()
--- So that two nodes do not each make the first one.
+-- Prevents two nodes from both creating the first key.
 SELECT pg_advisory_xact_lock(7239004122) IS NULL AS locked;
 
 -- name: insert_openid_key(id text, algorithm text, sealed bytea, active_from double precision)

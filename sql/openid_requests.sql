@@ -2,7 +2,7 @@
 --                            state text, scopes text[], resource text, nonce text, code_challenge text,
 --                            prompts text[], max_age integer, login_hint text, hinted_id uuid,
 --                            lifetime integer)
--- Inserts nothing if the client is gone. Locks the user first, as a deletion of the client does.
+-- Inserts nothing if the client is deleted. Locks the user first, like a deletion of the client.
 WITH hinted AS (
   SELECT u.id FROM users AS u WHERE u.id = :hinted_id FOR KEY SHARE
 ), client AS (
@@ -20,7 +20,7 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
 
 -- name: take_oauth_request(id_hash bytea)
 --   -> row? (state?, resource?, nonce?, code_challenge?, max_age?, login_hint?, hinted_id?)
--- One that a form began and that is bound to no browser yet: to its own id instead.
+-- A request that a form began, bound to its own id instead of a browser.
 DELETE FROM oauth_requests
  WHERE id_hash = :id_hash AND browser_hash = :id_hash AND approval_hash IS NULL AND expires_at > now()
 RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challenge, prompts, max_age, login_hint,
@@ -29,7 +29,7 @@ RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challeng
 -- name: lock_client_of_request(id_hash bytea)
 --   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
 --     metadata_url?, fetched_until?, gate_origin?)
--- Before the request, as a deletion of the client does.
+-- Locks the client before the request, like a deletion of the client.
 SELECT c.*
   FROM oauth_clients AS c
   JOIN oauth_requests AS r ON r.client_id = c.id
@@ -39,18 +39,18 @@ SELECT c.*
 -- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
 --                          session_id uuid, mfa_required text)
 --   -> row? (state?, resource?, login_hint?, user_id?, may_use?)
--- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
+-- Returns the inputs for the consent of this user in this session. Access tokens do not identify the browser.
 SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
        may_use(u, c, r.resource) AS may_use,
-       -- Who takes long to agree need not sign in again. A session that a first passkey has not raised yet
-       -- would give the client nothing.
+       -- A user who takes long to agree need not sign in again. A session that a first passkey has not raised
+       -- yet would give the client nothing.
        coalesce(NOT lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)), true)
        AND coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
                                                               ELSE make_interval(secs => r.max_age) END,
                     true) AS is_fresh,
-       -- A changed document is another application. Resources of a client that no administrator made are
-       -- allowed one by one: those that sessions of the grant were opened for, even if they have ended.
+       -- A changed document is another application. Resources of a client that no administrator created are
+       -- allowed one by one: those of the grant's sessions, even ended ones.
        coalesce(g.scopes @> r.scopes AND (c.metadata_url IS NULL OR g.granted_at >= c.updated_at)
                 AND (r.resource IS NULL OR NOT c.is_dynamic
                      OR r.scopes <@ ARRAY(SELECT unnest(opened.scopes)
@@ -77,7 +77,7 @@ UPDATE oauth_requests
 
 -- name: give_oauth_code(id_hash bytea, browser_hash bytea, approval_hash bytea, code_hash bytea,
 --                       code_lifetime integer, lifetime integer) -> row? (state?)
--- Once. The row outlives the code, so that a second use of that is noticed.
+-- Works once. The row outlives the code, to detect a second use.
 UPDATE oauth_requests AS r
    SET code_hash = :code_hash, code_expires_at = now() + make_interval(secs => :code_lifetime),
        expires_at = greatest(r.expires_at, now() + make_interval(secs => :lifetime))

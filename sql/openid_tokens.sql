@@ -20,8 +20,8 @@ SELECT u.id
 -- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean,
 --                         refresh_token_lifetime integer, session_timebox integer, mfa_required text)
 --   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
--- Run it with the owner locked, so that a second use sees the session of the first. A code gives what the
--- session that approved it gives now: nothing once that has ended, or the grant is gone.
+-- Run it with the owner locked, so that a second use sees the session of the first. A code depends on the
+-- session that approved it: it is void once that has ended, or the grant is deleted.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
        (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE
        AND coalesce(r.decision = 'approved', NOT :is_of_device) AS is_current,
@@ -84,7 +84,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --                              refresh_token_lifetime integer, session_timebox integer,
 --                              mfa_required text, origin jsonb)
 --   -> row? (resource?, token_lifetime?, commits?, recorded?)
--- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
+-- Like `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
@@ -174,7 +174,7 @@ SELECT client.refusal,
 -- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
 --                           refresh_token_lifetime integer, session_timebox integer, mfa_required text)
 --   -> row? (aal?)
--- The token of a session, or one of grant_type=client_credentials, which has none.
+-- The token of a session, or of grant_type=client_credentials without a session.
 SELECT CASE WHEN :session_id IS NOT NULL
             THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required)
             WHEN to_timestamp(:expires_at) <= now() OR 'client_credentials' <> ALL (c.grant_types)

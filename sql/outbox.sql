@@ -1,8 +1,8 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean,
 --                     is_notice boolean, notices_total integer, notices_seconds integer)
 --   -> row? (secret?, expires_at?, outcome?, last_error?)
--- Leases the message that has been due for longest, or finishes it if it must no longer be sent. A notice by
--- SMS that is beyond the total `waits` for the next window, and is not leased.
+-- Leases the message that has been due for longest, or finishes it if it must not be sent anymore. A notice
+-- by SMS beyond the total `waits` for the next window, and is not leased.
 WITH due AS (
   SELECT m.id,
          CASE
@@ -66,7 +66,7 @@ DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY ke
 
 -- name: select_dev_inbox(recipient text)
 --   -> rows (channel?, kind?, recipient?, outcome?, last_error?, response?)
--- Messages that were not written have no row in the outbox, and their recipient in `sealed`.
+-- Messages that were not written have no row in the outbox, only their recipient in `sealed`.
 SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
        iso_8601(coalesce(m.created_at, d.kept_at)) AS created_at
   FROM dev_inbox AS d

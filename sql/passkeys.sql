@@ -38,8 +38,8 @@ SELECT id, user_id, public_key, friendly_name, verified_at
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
 -- name: use_credential(id uuid, sign_count bigint, backed_up boolean) -> row?
--- A counter that does not rise indicates a copy, unless the authenticator has none. A key that is bound to
--- its device is then refused; the copies of a synced one, and of one that may be synced, count apart.
+-- A counter that does not rise indicates a copy, unless the authenticator has no counter. Then a device-bound
+-- key is refused. Copies of a key that is synced, or may be synced, have separate counters.
 UPDATE factors AS f
    SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
   FROM (SELECT id, backup_eligible, :sign_count > sign_count OR :sign_count = 0 AND sign_count = 0 AS rose
@@ -64,8 +64,8 @@ VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, now(), :credenti
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, user_id uuid, passkey_id uuid)
--- Does nothing unless the passkey, just registered, is the first factor that the user has ever had. On our
--- pages the registration raises the session.
+-- Does nothing unless the new passkey is the first factor that the user has ever had. On our pages, the
+-- registration raises the session.
 UPDATE sessions AS s
    SET first_passkey_at = now(), factor_proved_at = now(), factor_id = :passkey_id
   FROM users AS u

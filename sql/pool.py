@@ -39,14 +39,14 @@ from psycopg2.extensions import connection as PlainConnection
 
 LEAST_VERSION = 14
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
-# that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
+# that Postgres can still report the lock. It matters when Postgres is frozen or the network silent.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.
 _PATIENCE = 10.0
-# Replace the role's settings; PgBouncer passes both on.
+# These override the role's settings. PgBouncer passes both on.
 _PARAMETERS: dict[str, Any] = {"application_name": "latchkey", "client_encoding": "UTF8"}
-# When a client gives up a connection, Postgres notices by the check and ends the statement.
+# With this check, Postgres ends the statement of a client that gave up its connection.
 _SESSION = """
 SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC';
 SET default_transaction_isolation = 'read committed'
@@ -54,38 +54,38 @@ SET default_transaction_isolation = 'read committed'
 _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
-# PgBouncer may run a statement in another session than the one with the setting.
+# PgBouncer may run a statement in a session without the setting.
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # For a single statement in the same string, which makes both one transaction.
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Statements keep the ids of their types, which a restore of the database changes.
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
-# Of the types that statements return, because another library in the process may register its own for all
+# Adapters for the types that statements return. Other libraries in the process may register theirs for all
 # connections, as Django does for uuid.
 _CASTERS = (
     *(BINARY, BOOLEAN, FLOAT, INTEGER, JSONB, LONGINTEGER, PYDATETIMETZ, STRING, STRINGARRAY),
     new_type((2950,), "UUID", lambda text, _cursor: text),
 )
-# To other machines, the settings add sslmode=verify-full.
+# For other machines, the settings add sslmode=verify-full.
 _UNVERIFIED = """
 Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed it
 Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 6
-# A pool opens so many at once, a further one for a request that has waited so many seconds, and another after
-# twice as many.
+# The number of connections that a pool opens at once, and the seconds of waiting after which it opens
+# another. It opens the next one after twice the time.
 _AT_ONCE = 3
 PATIENCE = 0.1
 _MINUTE = 60.0
-# Seconds after which a pool that Postgres has refused a connection tries one more.
+# Seconds until a pool tries again after Postgres has refused a connection.
 _PAUSE = 1.0
-# Of all clients, of a role, of a database. psycopg2 does not tell the code of a refusal, 53300.
+# Limits of all clients, of a role, of a database. psycopg2 does not expose the code of a refusal, 53300.
 _TOO_MANY = re.compile("too many|connection slots")
-# Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
+# Polls a connection without waiting. gevent's `poll` would run other requests meanwhile.
 _gevent = sys.modules.get("gevent.monkey")
 _poll = _gevent.get_original("select", "poll") if _gevent else select.poll
-# By URL; this host is tried first.
+# The host to try first, by URL.
 _served_last: dict[str, str] = {}
 
 
@@ -96,7 +96,7 @@ class NotInTime(psycopg2.OperationalError):
 def reason(error: psycopg2.Error) -> str:
     """Return the message of an error, which may have several lines, as sentences on one line."""
     if isinstance(error, psycopg2.InterfaceError) and isinstance(error.__context__, psycopg2.Error):
-        error = error.__context__  # after which a rollback found the connection closed
+        error = error.__context__  # a rollback then found the connection closed
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     ends = re.compile(r"[.?:]$|: (GRANT|CREATE) .+$")  # a statement to paste
     text = " ".join(line if ends.search(line) else f"{line}." for line in lines)
@@ -106,9 +106,9 @@ def reason(error: psycopg2.Error) -> str:
 
 
 def unusable(setting: str, error: psycopg2.Error) -> str:
-    """Return the line for the operator: what is wrong with the database of a setting, and what mends it."""
+    """Return the line for the operator: the problem with the database of a setting, and the remedy."""
     text = reason(error)
-    if isinstance(error, psycopg2.ProgrammingError) and not error.pgcode:  # `schema` says what mends it
+    if isinstance(error, psycopg2.ProgrammingError) and not error.pgcode:  # `schema` has the remedy
         return f"{setting}: The schema cannot be applied: {text}"
     remedy = "To find the cause, run: latchkey doctor"
     if type(error) in (psycopg2.OperationalError, NotInTime):
@@ -145,7 +145,7 @@ psycopg2.extensions.set_wait_callback(_wait)
 
 
 def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = True) -> Connection:
-    """Open a connection, for short statements unless it has no timeouts."""
+    """Open a connection, with timeouts for short statements by default."""
     connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
@@ -179,16 +179,15 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
                     f"it is Postgres {version}, but must be Postgres {LEAST_VERSION} or later"
                 )
             connection.deadline = deadline
-            # psycopg2's BEGIN says so; in autocommit, it is in `_SESSION`.
+            # psycopg2's BEGIN sets it; in autocommit, `_SESSION` does.
             connection.isolation_level = ISOLATION_LEVEL_READ_COMMITTED
             _served_last[url] = host
             return connection
 
 
 def _explained(dsn: str, error: psycopg2.OperationalError) -> psycopg2.OperationalError:
-    """Return the error with its host and port, which libpq leaves out if it connects without blocking, and
-    with the remedy if the server cannot be verified.
-    """
+    """Return the error with its host and port, which libpq omits for a non-blocking connect, and with the
+    remedy if the server cannot be verified."""
     parts, reason = parse_dsn(dsn), str(error).rstrip()
     host = parts.get("hostaddr") or parts.get("host", "localhost")
     if host not in reason:
@@ -211,7 +210,7 @@ def _hosts(url: str) -> list[str]:
 
 
 class _Turn:
-    """The turn of a request that waits for a connection: it has come when the lock is released."""
+    """A request in the queue for a connection. Releasing the lock ends its wait."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -223,16 +222,15 @@ class _Turn:
 
 
 class Pool:
-    """Lends at most `size` connections, the last returned first: its backend's caches are warm.
+    """Lends at most `size` connections, the last returned first, because its backend's caches are warm.
 
-    Requests get them in the order in which they began to wait. With `has_timeouts=False`, statements have no
-    time limit.
+    Waiting requests get them first in, first out. With `has_timeouts=False`, statements have no time limit.
     """
 
     def __init__(self, url: str, size: int, has_timeouts: bool = True, last: float = math.inf) -> None:
         # Smaller after Postgres has refused a connection.
         self.size = size
-        # How often a request gave up waiting for a connection.
+        # The number of requests that gave up waiting for a connection.
         self.timeouts = 0
         self._full_size = size
         self._grows_at = 0.0
@@ -243,13 +241,16 @@ class Pool:
         # The connections that are open or being opened.
         self._open = 0
         self._idle: list[Connection] = []
-        # How many of the idle ones no request has needed since the last call of `close_unneeded`.
+        # The number of idle connections that no request has needed since the last call of `close_unneeded`.
         self._unneeded = 0
         self._waiting: deque[_Turn] = deque()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection. Raises `OperationalError` if none is free in time, or Postgres is away."""
+        """Lend a connection.
+
+        Raises `OperationalError` if none is free in time, or Postgres is unavailable.
+        """
         began = time.monotonic()
         deadline = min(began + DEADLINE, self._last) if self._has_timeouts else None
         connection = self._obtain(began + CHECKOUT_DEADLINE, deadline)
@@ -270,7 +271,7 @@ class Pool:
         return self._open - len(self._idle)
 
     def close(self, most: int | None = None) -> None:
-        """Close the connections that are not lent, or at most so many, which were returned first."""
+        """Close the idle connections, or at most `most` of them, those returned first."""
         with self._lock:
             for connection in self._idle[:most]:
                 connection.close()
@@ -282,7 +283,7 @@ class Pool:
         threading.Thread(target=self._watch, name="pool", daemon=True).start()
 
     def close_unneeded(self) -> None:
-        """Close the connections that no request has needed since the last call, but keep one."""
+        """Close the connections that no request has needed since the last call, except one."""
         self.close(min(self._unneeded, self._open - 1))
         self._unneeded = len(self._idle)
 
@@ -312,7 +313,7 @@ class Pool:
             connection = self._wait(turn, until)
         try:
             if connection:
-                # One that Postgres has closed is readable.
+                # A connection that Postgres has closed is readable.
                 poller = _poll()
                 poller.register(connection.fileno(), select.POLLIN)
                 if not poller.poll(0):
@@ -360,7 +361,7 @@ class Pool:
     def _makes_do(self, error: BaseException) -> bool:
         """Return whether to wait for another connection, because Postgres has too many.
 
-        The pool leaves one of its own to the others, such as those of the other workers.
+        The pool gives up one of its connections for other processes, such as the other workers.
         """
         if not isinstance(error, psycopg2.OperationalError) or not _TOO_MANY.search(str(error)):
             return False
@@ -371,7 +372,7 @@ class Pool:
         return True
 
     def _give(self, connection: Connection | None) -> None:
-        """Hand a connection, or leave to open one, to the request that has waited longest."""
+        """Give a connection, or permission to open one, to the request that has waited longest."""
         with self._lock:
             if connection and (connection.closed or self._open > self.size):
                 connection.close()

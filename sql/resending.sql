@@ -28,7 +28,7 @@ SELECT pg_notify('outbox', '') AS notified,
 UPDATE one_time_tokens AS t SET token_hash = :token_hash WHERE t.id = :id AND is_good_link(t);
 
 -- name: copy_notice(id uuid, new_id uuid, secret bytea)
--- The copy has the time of the event, not its own.
+-- The copy keeps the time of the event.
 SELECT write_message(:new_id, m.user_id, m.kind, m.recipient,
                      jsonb_build_object('requested_at', iso_8601(m.created_at)) || m.variables,
                      :secret,

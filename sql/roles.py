@@ -1,4 +1,4 @@
-"""The role of requests: it reads and writes rows and calls functions, and owns nothing.
+"""The role of requests, which reads and writes rows, calls functions, and owns nothing.
 
 Requests log in as this role. They do not use SET ROLE, which an injected statement could undo.
 """
@@ -39,7 +39,7 @@ def has_grants(cursor: Cursor, requests_url: str | None, schema: str) -> bool:
 
 
 def grant(cursor: Cursor, requests_url: str | None, schema: str) -> None:
-    """Grant the role what requests need, unless it owns the tables; make it if it is missing.
+    """Grant the role the rights of requests, unless it owns the tables. Create it if it is missing.
 
     `schema` is the text of schema.sql. Raises `psycopg2.Error`.
     """
@@ -68,11 +68,11 @@ def grant(cursor: Cursor, requests_url: str | None, schema: str) -> None:
 
 
 def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:
-    # With the owner as a member, who may see what its sessions do.
+    # The owner is a member, to see the activity of its sessions.
     names = map(composed.Identifier, (role, owner))
     create = composed.SQL("CREATE ROLE {} LOGIN ROLE {}").format(*names)
     if password:
-        # Hashed here, because the log of Postgres may have its statements.
+        # Hashed here, because the log of Postgres may contain its statements.
         hashed = encrypt_password(password, role, cursor.connection, "scram-sha-256")
         create += composed.SQL(" PASSWORD {}").format(composed.Literal(hashed))
     try:

@@ -27,16 +27,16 @@ OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 # The commit of release 0.2.0, whose schema has the version OLDEST.
 OLDEST_COMMIT = "7415f89"
-# The first line of a migration with which the releases from another one on can work: docs/releasing.md.
+# The first line of a migration that earlier releases can work with: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
 SCHEMA_LOCK = 7239004116
-# A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
-# ends a request of a running node. It is tried again until it gets the lock.
+# A step that waits for a lock gives up and tries again. After a second, Postgres would look for deadlocks,
+# and perhaps end a request of a running node.
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms';"
 _LOCKED = (LockNotAvailable, DeadlockDetected)
 _TRIES_PER_NOTICE = 5
-# Temporary tables last: by default they come first, and any role may make some with the names of ours.
+# Temporary tables last: by default they come first, and any role may create some with the names of ours.
 _SEARCH_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);"
 _OWNER = (
     "If another role owns the tables, run latchkey migrate with its URL in AUTH_DATABASE_OWNER_URL. Else "
@@ -80,7 +80,7 @@ def usable_from() -> int:
 
 
 def apply_in_transaction(connection: Connection, requests_url: str | None) -> None:
-    """Like `apply`, as a part of the caller's transaction."""
+    """Like `apply`, in the caller's transaction."""
     with connection.cursor(cursor_factory=Cursor) as cursor:
         while _take_step(cursor, requests_url):
             pass
@@ -140,7 +140,7 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
         cursor.execute(SCHEMA.read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
     elif step == FUNCTIONS.name:
-        # Unchecked, because they call each other in any order. A test checks them.
+        # Without checks, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
         roles.grant(cursor, requests_url, SCHEMA.read_text())
         cursor.execute(
@@ -167,7 +167,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         return [SCHEMA.name, FUNCTIONS.name]
     if version > NEWEST:
         if from_version <= NEWEST:
-            return []  # and the functions stay those of the newer release
+            return []  # the functions of the newer release stay
         raise psycopg2.ProgrammingError(
             f"the schema has version {version}, but this release knows {NEWEST} at most. Install the newer"
             " release again, or restore a backup."

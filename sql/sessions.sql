@@ -6,9 +6,9 @@
 --               audience text, origin jsonb)
 --   -> row (tries?, seconds_left?, refused_for?, user_id?, password_hash?, user_object?, session_id?,
 --     counter?, aal?, amr?, lacks_step?, issued_at?, admin_since?, recorded?)
--- Records the verdict on a password, and opens a session if that may be told and the user may sign in. The
--- `state` is otherwise the refusing limit's kind, an error_code, `password_changed` for another hash than
--- the one that was checked, or `new_sign_in` if the user must be told, in this transaction, and `tells` is
+-- Records the verdict on a password, and opens a session if the verdict may be revealed and the user may sign
+-- in. Otherwise `state` is the kind of the refusing limit, an error_code, `password_changed` if the hash
+-- differs from the checked one, or `new_sign_in` if this transaction must notify the user and `tells` is
 -- false.
 WITH judged AS MATERIALIZED (
   SELECT v.tries, v.seconds_left, v.refused_for, v.known, own_hash(v.known) AS password_hash, n.is_new,
@@ -46,7 +46,7 @@ WITH judged AS MATERIALIZED (
          record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
                      jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
     FROM signed_in
-    -- Before the user object is made of it.
+    -- Before the user object is built from it.
     LEFT JOIN used ON true
    CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
                             :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s
@@ -61,8 +61,8 @@ SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (jud
 --                       refresh_token_lifetime integer, session_timebox integer, mfa_required text,
 --                       audience text, origin jsonb)
 --   -> row? (commits?, recorded?)
--- `select_refresh_refusal` says why there is no row. With a token hook, `begin_refresh` has counted the
--- refresh, and `decides` is what decided when the hook was asked.
+-- `select_refresh_refusal` returns why there is no row. With a token hook, `begin_refresh` has counted the
+-- refresh, and `decides` is the digest from before the call of the hook.
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval,
@@ -73,20 +73,20 @@ UPDATE sessions AS s
  WHERE s.id = :session_id
    AND u.id = s.user_id
    AND s.grant_id IS NULL
-   -- Without a step that it lacks, a session gets tokens of the audience `second_step`.
+   -- A session that lacks a step gets tokens of the audience `second_step`.
    AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
                     s.aal, 'session', :mfa_required) = 'live'
    AND refresh_refusal(s, :counter, CASE WHEN :decides IS NULL THEN :refresh_limit END) IS NULL
    AND CASE WHEN :decides IS NULL THEN true ELSE what_decides(copy.object, s) = :decides END
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           with_audience(copy.object, :audience) AS user_object,
-          -- The copy spares users without a factor the look-up, which takes 30 µs. Metadata that contains
-          -- the text costs the look-up, nothing else.
+          -- The copy saves users without a factor the look-up, which takes 30 µs. Metadata that contains the
+          -- text only causes the look-up.
           lacks_step(u, s.aal, :mfa_required,
                      copy.object LIKE '%"factors": [%' AND has_second_step(u.id)) AS lacks_step,
           s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          -- If a crash loses the counter, the client's token is ahead of the session, which is accepted.
+          -- If a crash loses the counter, the client's token is ahead of the session. This is accepted.
           set_config('synchronous_commit', 'off', true) AS commits,
           CASE WHEN refresh_act(s, :counter, :rotation, :origin) IS NOT NULL
                THEN record_acts(:origin, u.id, u.email, ARRAY[refresh_act(s, :counter, :rotation, :origin)],
@@ -108,8 +108,9 @@ SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN
  WHERE s.id = :session_id;
 
 -- name: end_reused_session(session_id uuid, client_id uuid, origin jsonb) -> row? (recorded?)
--- For a dead token, which stays dead. Ends what the session opened, too. It waits for the user's row, as no
--- statement may that holds the session's: others who have locked the user wait for that.
+-- For a dead token, which stays dead. Also ends the sessions that this one opened. It waits for the user's
+-- row, which a statement that holds the session's row must not do: transactions that have locked the user
+-- wait for it.
 WITH owner AS (
   SELECT u.id, u.email FROM users AS u JOIN sessions AS s ON s.user_id = u.id WHERE s.id = :session_id
      FOR UPDATE OF u
@@ -126,7 +127,7 @@ SELECT ended.found,
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                session_timebox integer, scope text, origin jsonb) -> row? (ended?, recorded?)
--- Locks the user, or a code redeemed at the same time would start a session that outlives the log-out.
+-- Locks the user. Otherwise a code redeemed concurrently would start a session that outlives the log-out.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                       :caller_aal, :caller_level, :mfa_required) AS state,
@@ -151,7 +152,7 @@ SELECT state,
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, session_id uuid, origin jsonb) -> row? (recorded?)
--- With those that it opened for applications. Locks the user, as `sign_out` does.
+-- Also ends the sessions that it opened for applications. Locks the user, like `sign_out`.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                       :caller_aal, :caller_level, :mfa_required) AS state, u.email
@@ -190,7 +191,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
                  'id', page.id,
                  'created_at', iso_8601(page.created_at),
                  'refreshed_at', iso_8601(page.refreshed_at),
-                 -- Of the user's browser, not of an application's backend, which redeemed the code.
+                 -- The user agent of the browser, not of the application's backend, which redeemed the code.
                  'user_agent', coalesce(opener.user_agent, page.user_agent),
                  'ip', host(coalesce(opener.ip, page.ip)),
                  'current', page.id = :caller_session_id
@@ -213,7 +214,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
        lacks_step(signed_in::users, s.aal, :mfa_required, has_second_step(signed_in.id)) AS lacks_step,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        with_audience(user_object(signed_in::users)::text, :audience) AS user_object,
-       -- Of the user as it was before.
+       -- The state of the user before the sign-in.
        (SELECT :notify_sign_in AND is_new_sign_in(u, :network, :browser) FROM users AS u WHERE id = :user_id)
          AS is_new
   FROM signed_in
@@ -222,7 +223,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
 --   -> row (passed?)
--- Skips a counter: all earlier refresh tokens, which may be a thief's, are dead.
+-- Skips a counter, which voids all earlier refresh tokens: a thief may have them.
 UPDATE sessions AS s
    SET aal = 'aal2',
        amr = with_second_step(methods_of(s), :method),
@@ -236,7 +237,7 @@ RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(
           know_network(s.user_id, :network) AS passed;
 
 -- name: renew_session(session_id uuid, reuse_interval integer, mfa_required text, audience text) -> row?
--- A refresh that is not counted. The session's tokens from before stay what they are.
+-- A refresh that is not counted. Earlier tokens of the session stay valid.
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, s.counter, true, :reuse_interval, NULL)),
@@ -291,5 +292,5 @@ RETURNING s.amr;
 UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
 -- name: end_access(user_id uuid, session_id uuid, reason text, voids boolean)
--- `voids` links and codes, too.
+-- `voids` also voids links and codes.
 SELECT end_access(:user_id, :session_id, :reason), CASE WHEN :voids THEN void_tokens(:user_id) END;

@@ -2,7 +2,7 @@
 SELECT pg_advisory_lock(7239004123);
 
 -- name: list_test_databases(mark text) -> rows
--- Those that the test kit has marked as its own. Autovacuum, which has no role, does not use them.
+-- The databases of the test kit. Autovacuum, which has no role, does not count as a user.
 SELECT d.datname AS name,
        EXISTS (SELECT
                  FROM pg_stat_activity AS a

@@ -11,7 +11,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
 --                            kind text, before_at timestamptz, before_place integer, before_id uuid,
 --                            page_size bigint)
 --   -> rows (reason?, actor?, actor_id?, ip?, user_agent?, request_id?)
--- The newest if there is no cursor. One row more than `page_size` shows that there are older ones.
+-- Starts with the newest without a cursor. One row more than `page_size` shows that there are older ones.
 SELECT iso_8601(item.at) AS at, place_in_moment(item.name) AS place, item.id::text, item.kind, item.name,
        item.reason, item.count, item.actor, item.actor_id, host(item.ip) AS ip, item.user_agent,
        item.request_id, item.details, :user_id AS user_id
@@ -100,7 +100,7 @@ SELECT u.id,
        made.below AS api_keys_below
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
- -- Those that give no token because their level is below the one that is demanded.
+ -- Sessions that give no token because their level is too low.
  CROSS JOIN LATERAL (SELECT count(*) AS total,
                             count(*) FILTER (WHERE client_state(u, s, c, NULL, :refresh_token_lifetime,
                                                                 :session_timebox, :mfa_required)
@@ -116,7 +116,7 @@ SELECT u.id,
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
 -- name: select_refusal_by_hook(user_id uuid) -> row?
--- The last one, unless the user has signed in since.
+-- The last refusal, unless the user has signed in since.
 SELECT a.details ->> 'hook' AS hook, a.details ->> 'said' AS said, iso_8601(a.at) AS at
   FROM users AS u
   JOIN audit_log AS a ON a.user_id = u.id
@@ -132,7 +132,7 @@ SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
 -- name: select_failure_counts(subjects text[]) -> rows (subject?, network?, seconds?)
--- With the totals, which have no subject.
+-- Includes the totals, which have no subject.
 SELECT kind, subject, network, seconds, count, iso_8601(expires_at) AS until
   FROM failure_counts
  WHERE (subject = ANY (:subjects) OR subject IS NULL) AND expires_at > now()

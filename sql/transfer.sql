@@ -1,5 +1,5 @@
 -- name: avoid_sequential_scans() -> row?
--- Plans made while the tables are empty would scan them for each row, also in triggers.
+-- Plans from the time when the tables were empty would scan them for each row, even in triggers.
 SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
@@ -20,8 +20,8 @@ SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
  WHERE credential_id = ANY (:credential_ids::bytea[]);
 
 -- name: import_users(users jsonb, import_id uuid, origin jsonb) -> rows
--- Returns no row for a user whose id or address has been taken meanwhile. All batches of an import share one
--- entry of the audit log.
+-- Returns no row for a user whose id or address is now taken. All batches of an import share one entry of the
+-- audit log.
 WITH wanted AS (
   SELECT u.*, given.record -> 'identities' AS identities
     FROM jsonb_array_elements(:users -> 'users') AS given (record)

@@ -10,7 +10,7 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
  ORDER BY f.verified_at, f.id;
 
 -- name: list_undone(token_hash bytea) -> rows
--- An address gives way to the one that comes back.
+-- The restored address replaces the present one.
 SELECT added.id::text, added.type, added.label
   FROM one_time_tokens AS t
  CROSS JOIN additions_to(t.user_id, now() - recent_age()) AS added
@@ -22,7 +22,7 @@ SELECT added.id::text, added.type, added.label
 SELECT comes_back(t) AS comes_back FROM one_time_tokens AS t WHERE t.token_hash = :token_hash;
 
 -- name: lock_users_of_undo(token_hash bytea) -> rows
--- Locks the user, and the one who has the address now, in order of their ids.
+-- Locks the user and the present owner of the address, in order of their ids.
 SELECT u.id
   FROM users AS u
   JOIN one_time_tokens AS t ON u.id = t.user_id OR u.email = t.target OR u.phone = t.target
@@ -38,14 +38,14 @@ SELECT t.user_id, t.target, t.created_at, comes_back(t::one_time_tokens) AS come
 SELECT id, email FROM users WHERE (email = :address OR phone = :address) AND id <> :owner_id;
 
 -- name: restore_factors(user_id uuid)
--- The old factors that were removed since: the link has asked for one of them. Recovery codes of the last
--- seven days may be a thief's.
+-- The old factors that were removed since: the link has asked for one of them. A thief may have made the
+-- recovery codes of the last seven days.
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > now() - recent_age()
 )
 INSERT INTO factors SELECT f.* FROM asked_factors(:user_id) AS f ON CONFLICT DO NOTHING;
 
 -- name: void_undo_links(user_id uuid, moment timestamptz)
--- The links of later notices, whose addresses may be the thief's; without a moment, all links.
+-- The links of later notices, which may go to the thief's addresses; without a moment, all links.
 DELETE FROM one_time_tokens
  WHERE user_id = :user_id AND purpose = 'undo' AND (:moment IS NULL OR created_at > :moment);

@@ -1,6 +1,6 @@
 -- name: dispute_sign_up(address text, password_hash text, user_metadata user_metadata, is_repeated boolean)
--- Until this address is proved, only the page of a link, which says whose it is, confirms a password or data
--- that differ: an owner may type in the code of a stranger who signed up later.
+-- Until this address is proved, only the page of a link, which shows whose it is, confirms a different
+-- password or different data: an owner may type the code of a stranger who signed up later.
 UPDATE users AS u
    SET password_hash = CASE WHEN u.password_hash = :password_hash THEN :password_hash END,
        sign_up_hash = coalesce(:password_hash, own_hash(u)), user_metadata = '{}', signup_user_agent = NULL
@@ -110,7 +110,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
 -- name: select_taken_address(email text, phone text, user_id uuid) -> row?
--- A user whom a stranger may have made gives way to the one who proves the address.
+-- A user who proves the address replaces one whom a stranger may have created.
 SELECT coalesce(email = :email, false) AS is_email
   FROM users
  WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT gives_way(users)

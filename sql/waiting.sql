@@ -9,7 +9,7 @@ SELECT id, address, has_asked
  WHERE id = :id AND browser_hash = :browser_hash AND expires_at > now();
 
 -- name: select_used_link(browser_hash bytea, target text, purpose text) -> row?
--- Whose link or code this browser asked for, once it has been used anywhere.
+-- The user of a link or code that this browser requested, once it is used in any browser.
 SELECT t.user_id
   FROM one_time_tokens AS t
  WHERE t.browser_hash = :browser_hash AND t.target = :target AND t.purpose = :purpose

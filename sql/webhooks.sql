@@ -87,8 +87,8 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
  WHERE w.id = :id;
 
 -- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb) -> row? (delivery?)
--- Keeps the event id. A waiting delivery is tried at once, a finished one is repeated in a new row. If a
--- failing webhook accepts it, the others that wait follow.
+-- Keeps the event id. Tries a waiting delivery at once, and repeats a finished one in a new row. If a failing
+-- webhook accepts it, its other waiting deliveries follow.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), known AS (
@@ -144,13 +144,13 @@ SELECT webhook.is_disabled, sent.object::text AS delivery,
 
 -- name: claim_event(lease integer, give_up integer, slow_targets text[], from_slow boolean)
 --   -> row? (secret?, expires_at?, outcome?, last_error?)
--- Picks a random webhook first, so that a long queue for one does not delay the others.
+-- Picks a random webhook first, so that one long queue does not delay the others.
 WITH picked AS (
   SELECT w.id, w.failing_since IS NOT NULL AS is_failing
     FROM webhooks AS w
    WHERE w.disabled_at IS NULL AND (w.retry_at > now()) IS NOT TRUE
      AND (w.failing_since IS NOT NULL OR w.id::text = ANY (:slow_targets)) = :from_slow
-     -- Not a join or EXISTS, for which the planner may read all waiting events.
+     -- Not a join or EXISTS: the planner may read all waiting events for them.
      AND (SELECT m.next_attempt_at
             FROM outbox AS m
            WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = w.id::text
@@ -197,7 +197,7 @@ UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND fai
 -- name: record_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
 --   -> row? (disabled_reason?, told?)
--- Pauses for as long as the webhook has been failing, within bounds, or for as long as it `asked`.
+-- Pauses for the time that the webhook has been failing, within bounds, or for the time that it `asked` for.
 WITH failed AS (
   UPDATE webhooks AS w
      SET failing_since = coalesce(w.failing_since, now()),
@@ -236,7 +236,7 @@ UPDATE webhooks
  WHERE id = :id AND :old IN (secret, previous_secret);
 
 -- name: finish_stale_events(batch integer, give_up integer)
--- Events that are never claimed: their webhook is deleted or disabled.
+-- Events that no process claims, because their webhook is deleted or disabled.
 WITH stale AS (
   SELECT m.id, CASE WHEN w.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
     FROM outbox AS m

@@ -65,7 +65,8 @@ def renew(response: Response) -> None:
 
 
 def end(scope: str) -> None:
-    """End the caller's sessions in a scope of POST /logout; `local` means this browser with its applications."""
+    """End the caller's sessions in a scope of POST /logout; `local` means this browser with its
+    applications."""
     level = Level.AAL2 if scope == "others" else Level.SESSION
     guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
 

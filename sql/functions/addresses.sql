@@ -21,7 +21,7 @@ AS $$
   SELECT coalesce(u.password_hash, u.sign_up_hash)
 $$;
 
--- Whether the code of a sign-up leaves the user a password: its own, or one that an operator vouches for.
+-- Whether the user has a password after the code of a sign-up: its own, or one that an operator vouches for.
 CREATE OR REPLACE FUNCTION keeps_password(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -37,7 +37,7 @@ AS $$
    WHERE id = owner
 $$;
 
--- Makes an address the user's. An address is as old as the last change of its identity.
+-- Gives the user an address. An address is as old as the last change of its identity.
 CREATE OR REPLACE FUNCTION set_address(
   owner uuid, kind text, address text, is_confirmed boolean, is_proved boolean
 ) RETURNS void
@@ -60,10 +60,10 @@ AS $$
    WHERE i.identity_data ->> kind IS DISTINCT FROM address
 $$;
 
--- The first proof of an address keeps what it proved and removes everything else that the user holds: a
--- stranger may have set it. No first proof is that of an address that the user did not have, or that was
--- added when the other one was proved. `proof` is the purpose of a link or code, `provider`, or
--- `administrator`, who vouches for what no sign-up has set. Returns whether everything else was removed.
+-- The first proof of an address keeps the proved data and removes everything else of the user, which a
+-- stranger may have set. It is not a first proof if the address is new to the user, or was added when the
+-- other one was proved. `proof` is the purpose of a link or code, `provider`, or `administrator`, who vouches
+-- for everything that no sign-up has set. Returns whether everything else was removed.
 CREATE OR REPLACE FUNCTION prove_address(owner uuid, kind text, address text, proof text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE
 AS $$

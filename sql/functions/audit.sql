@@ -30,10 +30,11 @@ AS $$
   )
 $$;
 
--- The role of requests only reads the audit log. What writes it are these four functions, as the owner; the
--- schema's search path ends in pg_temp, where any role may make tables of the same names.
+-- The role of requests only reads the audit log. These four functions write it as the owner. The search path
+-- ends in pg_temp, where any role may create tables with the same names.
 
--- Skips nulls in the arrays. Call it where it certainly runs: in RETURNING, or in the final SELECT.
+-- Skips nulls in the arrays. Call it where Postgres always evaluates it: in RETURNING, or in the final
+-- SELECT.
 CREATE OR REPLACE FUNCTION record_acts(
   origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
 ) RETURNS void
@@ -108,14 +109,14 @@ BEGIN
 END
 $$;
 
--- Keeps the entries of a day, the least that AUTH_AUDIT_RETENTION allows, whatever the caller wants.
+-- Always keeps the entries of a day, the minimum of AUTH_AUDIT_RETENTION.
 CREATE OR REPLACE FUNCTION delete_old_entries(ids uuid[]) RETURNS SETOF uuid
   LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
   DELETE FROM audit_log WHERE id = ANY (ids) AND at <= now() - interval '1 day' RETURNING id
 $$;
 
--- Functions that run as the owner are not for every role of the database.
+-- Not every role of the database may call functions that run as the owner.
 REVOKE ALL ON FUNCTION record_acts, record_refusal, record_import, delete_old_entries FROM PUBLIC;
 
 -- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find

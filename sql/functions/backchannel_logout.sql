@@ -1,5 +1,5 @@
--- Tells an application with an ID token, for an hour, that its session has ended, or goes with its user
--- (OpenID Connect Back-Channel Logout 1.0). The logout token is made when it is sent.
+-- Notifies an application with an ID token, for an hour, that its session has ended or is deleted with its
+-- user (OpenID Connect Back-Channel Logout 1.0). The logout token is created when it is sent.
 CREATE OR REPLACE FUNCTION write_logout() RETURNS trigger
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -24,7 +24,8 @@ CREATE OR REPLACE TRIGGER session_has_ended AFTER UPDATE OF ended_at ON sessions
 CREATE OR REPLACE TRIGGER session_goes BEFORE DELETE ON sessions
   FOR EACH ROW WHEN (OLD.ended_at IS NULL AND OLD.grant_id IS NOT NULL) EXECUTE FUNCTION write_logout();
 
--- Sessions that go with their grant or client end before: afterwards nothing tells where the application is.
+-- Sessions that are deleted with their grant or client end before: afterwards the URL of the application is
+-- lost.
 CREATE OR REPLACE FUNCTION end_before_deletion() RETURNS trigger
   LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,5 +1,5 @@
--- Whether wrong passwords or codes of a user are refused, somewhere or everywhere. `locks` has the amount of
--- each kind of count, of those from one network and of those from all others.
+-- Whether wrong passwords or codes lock a user, on some network or on all. `locks` has the amount of each
+-- kind of count, for one network and for all others.
 CREATE OR REPLACE FUNCTION is_locked(u users, locks jsonb) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -52,7 +52,8 @@ AS $$
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
 $$;
 
--- How many users signed in or refreshed a session in the last 30 days; of at most `most` such sessions.
+-- The number of users who signed in or refreshed a session in the last 30 days, from at most `most` such
+-- sessions.
 CREATE OR REPLACE FUNCTION active_users(most integer) RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

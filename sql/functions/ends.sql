@@ -1,8 +1,8 @@
--- Each reason to end, with its size:
---   alone       the session, which has only run out
+-- Reasons to end, each with its size:
+--   alone       the session, which has only expired
 --   this        the session, and those that it opened for applications, or that these opened in turn
---   others      all but those
---   everything  all but the session itself; API keys and grants too
+--   others      all except those
+--   everything  all except the session itself; API keys and grants too
 CREATE OR REPLACE FUNCTION end_sizes() RETURNS TABLE (size text, reason text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -15,10 +15,10 @@ AS $$
                                 address_proved, provider_disabled}'::text[])
 $$;
 
--- Ends what the size of a reason says, and returns whether a session has ended. Without a `session`, `this`
--- and `others` are all sessions. A code, and an authorization request that the user has approved, are
--- sessions that have not begun. A first factor also ends what is below its level: API keys, and what this
--- session has opened. Call it with the user's row locked.
+-- Ends everything in the size of a reason, and returns whether a session has ended. Without a `session`,
+-- `this` and `others` are all sessions. A code, or an approved authorization request, is a session that has
+-- not begun. A first factor also ends everything below its level: API keys, and sessions that this session
+-- opened. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_access(owner uuid, session uuid, reason text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -46,9 +46,9 @@ BEGIN
 END
 $$;
 
--- Ends the sessions of clients that do not admit the user, so that they stay ended when a role comes back.
--- Call it with the user's row locked, also before a role changes: what a change of the client has yet to end
--- must not come back with the new one.
+-- Ends the sessions of clients that refuse the user, so that they stay ended when a role comes back. Call it
+-- with the user's row locked, also before a role changes: sessions that a change of the client must still end
+-- must not come back with the new role.
 CREATE OR REPLACE FUNCTION end_lost_access(u users) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -63,16 +63,16 @@ AS $$
      AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
 $$;
 
--- Ends everything of all users of a restored database, which may have ended since the backup, by the list of
--- `end_access`.
+-- Ends everything of all users of a restored database, because it may have ended since the backup. Uses the
+-- list of `end_access`.
 CREATE OR REPLACE FUNCTION end_all_access() RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   SELECT end_access(u.id, NULL, 'restored') FROM users AS u WHERE has_access(u.id)
 $$;
 
--- Whether a user has anything from before a moment that `end_access` would end. An end that is repeated asks:
--- what is younger than its act is none of its business.
+-- Whether a user has anything from before a moment that `end_access` would end. A repeated end must not
+-- affect anything younger than its act.
 CREATE OR REPLACE FUNCTION has_access(owner uuid, moment timestamptz) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

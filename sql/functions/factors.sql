@@ -18,22 +18,22 @@ AS $$
   SELECT EXISTS (SELECT FROM second_steps(owner))
 $$;
 
--- Call it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed;
--- if the planner could inline its body, it would not.
+-- Call it with the user's row locked. It is VOLATILE to see the commits of the lock's previous holder.
+-- Inlined, it would not see them.
 CREATE OR REPLACE FUNCTION locked_has_second_step(owner uuid) RETURNS boolean
   LANGUAGE sql VOLATILE
 AS $$
   SELECT EXISTS (SELECT FROM second_steps(owner))
 $$;
 
--- An anonymous user cannot enrol a factor, because it cannot give the proof for that.
+-- An anonymous user cannot enrol a factor, because it cannot give the proof.
 CREATE OR REPLACE FUNCTION must_have_step(u users, required text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT required = 'all' AND NOT is_anonymous(u) OR required = 'admins' AND u.role = 'admin'
 $$;
 
--- Whether a session at `aal` lacks a step that its user has, or must have. A refresh and a sign-in look up
+-- Whether a session at `aal` lacks a step that its user has or needs. A refresh and a sign-in look up
 -- `has_step` in different ways.
 CREATE OR REPLACE FUNCTION lacks_step(u users, aal text, required text, has_step boolean) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -43,7 +43,7 @@ $$;
 
 -- The level of a request, by its access token's: a token from before the session was raised keeps its level.
 -- For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
--- `aal2`: clients keep them, and without the passkey their holders could do the same.
+-- `aal2`: clients keep them, and before the passkey their holders had the same rights.
 CREATE OR REPLACE FUNCTION level_of(s sessions, aal text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -111,9 +111,10 @@ AS $$
    WHERE f.user_id = owner AND f.factor_type <> 'passkey'
 $$;
 
--- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
--- A thief may have passed the second step with a removed factor, so no network keeps tries of its own. The
--- links of notices ask for old ones for seven days: see `asked_factors`. Call it with the user's row locked.
+-- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes are deleted with the last
+-- factor. A thief may have passed the second step with a removed factor, so no network keeps its own tries.
+-- The links of notices ask for old factors for seven days: see `asked_factors`. Call it with the user's row
+-- locked.
 CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
   LANGUAGE sql VOLATILE
 AS $$

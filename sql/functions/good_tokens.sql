@@ -1,6 +1,7 @@
--- What gives a token now, in one function. Every statement that issues, refreshes, accepts or introspects a
--- token calls it by one of three: caller_state for sessions, client_state for those of clients, api_key_state
--- for API keys. It uses each argument once: the planner inlines it, and a factor is looked up last.
+-- One function decides whether a token is valid now. Every statement that issues, refreshes, accepts or
+-- introspects a token calls it through one of three: caller_state for sessions, client_state for those of
+-- clients, api_key_state for API keys. It uses each argument once, so that the planner inlines it and looks
+-- up a factor last.
 
 -- Why a session has ended, as an error_code, or null.
 CREATE OR REPLACE FUNCTION end_of(s sessions, lifetime integer, timebox integer) RETURNS text
@@ -17,8 +18,8 @@ AS $$
 $$;
 
 -- Returns `live` or an error_code. `expires_at` is the exp of the access token, or null for a refresh token
--- or a key; `ended` is why the row has ended, or null; `is_below` is whether its level is below the one that
--- is demanded now.
+-- or a key; `ended` is why the row has ended, or null; `is_below` is whether its level is below the required
+-- one.
 CREATE OR REPLACE FUNCTION gives_token(u users, expires_at bigint, ended text, is_below boolean) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -29,10 +30,10 @@ AS $$
   END
 $$;
 
--- A digest of what decides about a token: what the copy of the user's object has of role, ban, addresses, app
--- metadata and factors, and the session of the token, or the one that opens it, which may be null; not the
--- counter of the refresh token. The token hook is asked between two transactions, and the second one writes
--- only if the digest is still the same.
+-- A digest of the inputs that decide about a token: role, ban, addresses, app metadata and factors in the
+-- copy of the user's object, and the token's session, or the one that opens it, which may be null; not the
+-- counter of the refresh token. The token hook is called between two transactions. The second one writes only
+-- if the digest is unchanged.
 CREATE OR REPLACE FUNCTION what_decides(object text, s sessions) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -42,7 +43,7 @@ AS $$
            ROW(s.id, s.ended_at, s.aal, s.amr, s.factor_id)), 'UTF8')), 'hex')
 $$;
 
--- It is VOLATILE, to see what the previous holder of the user's lock committed. Null if the user is gone.
+-- It is VOLATILE to see the commits of the previous holder of the user's lock. Null if the user is deleted.
 CREATE OR REPLACE FUNCTION locked_what_decides(owner uuid, session_id uuid) RETURNS text
   LANGUAGE sql VOLATILE
 AS $$
@@ -53,7 +54,7 @@ AS $$
    WHERE copy.user_id = owner
 $$;
 
--- A session of the user. `aal` is the access token's, and `level` what the route demands
+-- A session of the user. `aal` is the access token's, and `level` that of the route
 -- (auth/web/declarations.py): a session that lacks a step may still enrol a factor. `required` is
 -- AUTH_MFA_REQUIRED.
 CREATE OR REPLACE FUNCTION caller_state(
@@ -65,7 +66,7 @@ AS $$
   SELECT gives_token(u, expires_at, end_of(s, lifetime, timebox), lacks_level(u, s, aal, level, required))
 $$;
 
--- A session of an OAuth client. To a client that the user may no longer use, it has ended.
+-- A session of an OAuth client. It has ended if the user may no longer use the client.
 CREATE OR REPLACE FUNCTION client_state(
   u users, s sessions, c oauth_clients, expires_at bigint, lifetime integer, timebox integer, required text
 ) RETURNS text

@@ -10,15 +10,15 @@ LANGUAGE sql STABLE AS $$
    WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second'
 $$;
 
--- Fails with disk_full, as writes do: writes two megabytes to a temporary file in the database's tablespace,
--- which leaves neither a row nor a record in the WAL.
+-- Fails with disk_full like other writes: writes two megabytes to a temporary file in the database's
+-- tablespace, without a row or a record in the WAL.
 CREATE OR REPLACE FUNCTION write_to_disk() RETURNS bigint
 LANGUAGE sql SET work_mem = '64kB' SET temp_tablespaces = '' AS $$
   SELECT count(*) FROM generate_series(1, 100000)
 $$;
 
 -- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
--- isolation level with which those begin that are not prepared.
+-- isolation level that precedes unprepared statements.
 CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
   SELECT left(regexp_replace(regexp_replace(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; ?', ''),

@@ -22,7 +22,7 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
--- What INSERT INTO identities needs for the addresses of a new user.
+-- The values of INSERT INTO identities for the addresses of a new user.
 CREATE OR REPLACE FUNCTION own_identities(u users)
   RETURNS TABLE (user_id uuid, provider text, subject text, identity_data jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
@@ -32,8 +32,9 @@ AS $$
    WHERE address IS NOT NULL
 $$;
 
--- The name of a customer's provider in `identities.provider` and `oauth_flows.provider`. No provider of the
--- settings has a colon in its name, and no identifier is part of it: another provider may have it later.
+-- The name of a customer's provider in `identities.provider` and `oauth_flows.provider`. Providers of the
+-- settings have no colon in their names. It does not contain the identifier, which another provider may get
+-- later.
 CREATE OR REPLACE FUNCTION provider_name(p identity_providers) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -46,7 +47,7 @@ AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
 $$;
 
--- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 do not write
+-- Everything of a disabled provider's users from before this moment ends. Nodes of 0.5.1 do not write
 -- `disabled_at`.
 CREATE OR REPLACE FUNCTION ended_before(p identity_providers) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -54,7 +55,7 @@ AS $$
   SELECT coalesce(p.disabled_at, p.updated_at)
 $$;
 
--- In the form of the dialect. Nonce and PKCE are always used, and an email is always needed.
+-- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.
 CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

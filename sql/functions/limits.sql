@@ -1,5 +1,5 @@
--- Every kind of count. Verdicts count for a user, an address or a code, each from a network and from all that
--- are not known together; the order is that in which a verdict locks its counts.
+-- Every kind of count. Verdicts count for a user, an address or a code, each for one network and for all
+-- unknown networks together. A verdict locks its counts in this order.
 CREATE OR REPLACE FUNCTION verdict_kinds() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -37,10 +37,11 @@ AS $$
   RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
 $$;
 
--- Records a verdict on a password or code before it is told: if `refused_by`, the kind of a used-up limit, is
--- not null, it must not be told. `refused_for` are the seconds of that limit; the count is the first one's.
--- Locks the counts in their order; lock the user's row after that, for a wrong one too, or a lock would tell
--- which it is. A right one that is refused counts as wrong: a count that does not move would tell it.
+-- Records a verdict on a password or code before it is revealed. If `refused_by`, the kind of a used-up
+-- limit, is not null, the verdict must not be revealed. `refused_for` are the seconds of that limit; the
+-- count is the first one's. Locks the counts in their order. Lock the user's row after that, even for a wrong
+-- password: otherwise the lock would reveal the verdict. A refused right password counts as wrong: an
+-- unchanged count would reveal it.
 CREATE OR REPLACE FUNCTION record_verdict(limits failure_limit[], tries integer, is_right boolean)
   RETURNS TABLE (refused_by text, refused_for double precision, count bigint, seconds_left double precision)
   LANGUAGE plpgsql VOLATILE ROWS 1
@@ -66,8 +67,8 @@ BEGIN
 END
 $$;
 
--- Wrong ones count for the subject and network, and for the subject alone if the network is not known: nobody
--- elsewhere can lock a user out. `failures` has the amount and seconds of both.
+-- Wrong ones count for the subject and network, and for the subject alone if the network is unknown, so that
+-- no attacker on another network can lock a user out. `failures` has the amount and seconds of both.
 CREATE OR REPLACE FUNCTION limits_of(
   kind text, kind_of_all text, subject text, owner uuid, here text, failures integer[]
 ) RETURNS failure_limit[]
@@ -78,8 +79,9 @@ AS $$
               THEN ARRAY[(kind_of_all, subject, NULL, failures[3], failures[4])::failure_limit] END
 $$;
 
--- Wrong passwords count for the address, and for its user: nobody may learn that an email and a phone belong
--- together, so only the limits of the address tell that they are used up. Without `failures` there is none.
+-- Wrong passwords count for the address and for its user. Only the limits of the address reveal that they are
+-- used up: strangers must not learn that an email and a phone belong together. Without `failures` there is no
+-- limit.
 CREATE OR REPLACE FUNCTION password_limits(address text, owner uuid, here text, failures integer[])
   RETURNS failure_limit[]
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -90,7 +92,7 @@ AS $$
    WHERE failures IS NOT NULL
 $$;
 
--- Locks the user.
+-- Locks the user out.
 CREATE OR REPLACE FUNCTION record_password_verdict(
   sent_email text, sent_phone text, here text, is_right boolean, failures integer[]
 ) RETURNS TABLE (
@@ -109,8 +111,8 @@ BEGIN
 END
 $$;
 
--- One of the last ten networks where the user passed every step, or one where a mailed link or code was used
--- within a day.
+-- A known network: one of the last ten where the user passed every step, or one where a mailed link or code
+-- was used within a day.
 CREATE OR REPLACE FUNCTION is_known_network(owner uuid, here text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -122,8 +124,8 @@ AS $$
                                WHERE n.user_id = owner AND n.mail_proved_at > now() - interval '1 day'))
 $$;
 
--- Whether a sign-in is from a network and from a browser where this user never passed every step, `here` and
--- `browser` of `known_networks`. A user's first sign-in is not.
+-- Whether a sign-in is from a network and a browser, `here` and `browser` of `known_networks`, where this
+-- user has never passed every step. False for a user's first sign-in.
 CREATE OR REPLACE FUNCTION is_new_sign_in(u users, here text, browser text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -132,7 +134,7 @@ AS $$
                       WHERE n.user_id = u.id AND n.network IN (here, browser) AND n.passed_at IS NOT NULL)
 $$;
 
--- Call it with the user's row locked, once every step that the user has is passed.
+-- Call it with the user's row locked, after the user has passed every step.
 CREATE OR REPLACE FUNCTION know_network(owner uuid, here text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -140,8 +142,8 @@ AS $$
   ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now(), passed_at = now()
 $$;
 
--- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
--- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
+-- Gives a network where a mailed link or code was spent its own tries. At most three networks a day, because
+-- a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,5 +1,5 @@
--- The link of a notice stays valid, because a thief would void it first. A pending change is
--- dropped with its link, or POST /resend would send another.
+-- The link of a notice stays valid, because a thief would void it first. A pending change is deleted with its
+-- link, or POST /resend would send another.
 CREATE OR REPLACE FUNCTION void_tokens(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -10,7 +10,7 @@ AS $$
   DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL
 $$;
 
--- The encrypted TOTP secret of a removed factor that is kept.
+-- The encrypted TOTP secret of a removed factor, which is kept.
 CREATE OR REPLACE FUNCTION removed_secret(t one_time_tokens) RETURNS bytea
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -18,8 +18,8 @@ AS $$
    WHERE t.purpose = 'undo' AND t.spent_at IS NULL AND t.restores ->> 'provider' = 'factor'
 $$;
 
--- The factors that the link of a notice asks for: those older than seven days, and those that were this old
--- when they were removed in the last seven days, of which rows without a link keep copies.
+-- The factors that the link of a notice asks for: those older than seven days, and those that had this age
+-- when they were removed in the last seven days. Rows without a link keep copies of these.
 CREATE OR REPLACE FUNCTION asked_factors(owner uuid) RETURNS SETOF factors
   LANGUAGE sql STABLE
 AS $$
@@ -33,7 +33,7 @@ AS $$
      AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)
 $$;
 
--- Whether the address that a link was sent to can be the user's again: no other user has proved it since.
+-- Whether the user can get the address of a link back: no other user has proved it since.
 CREATE OR REPLACE FUNCTION comes_back(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -66,9 +66,9 @@ AS $$
   RETURNING t.*
 $$;
 
--- A code that a page asked for works in its `browser` alone. Of those for this browser or for any only the
--- newest works, for all purposes; otherwise a guess could hit any of them. `macs` are those of the code under
--- each key. After the numbers of `limits_of`, `failures` has the tries of a network for each code.
+-- A code that a page requested works only in its `browser`. Of the codes for this browser or for any, only
+-- the newest works, across all purposes: otherwise a guess could hit any of them. `macs` are those of the
+-- code with each key. After the numbers of `limits_of`, `failures` has the tries of a network for each code.
 CREATE OR REPLACE FUNCTION use_code(
   address text, macs bytea[], purposes text[], browser bytea, here text, failures integer[]
 ) RETURNS SETOF one_time_tokens
@@ -106,11 +106,11 @@ AS $$
      AND t.code_expires_at > now()
 $$;
 
--- What a spent link or code to an address of its user makes of the two. If several people have signed up,
--- messages look alike: only the page (`is_shown`) tells whose sign-up it is. An administrator's recovery link
--- may set a password. On nodes of 0.3.1, which do not always `open` a session, the browser of a sign-up goes
--- on by what that has set. A session of the method `recovery` ends everything with its new password. Call it
--- with the user's row locked.
+-- The effects of a spent link or code on its user and address. If several people have signed up, their
+-- messages look alike: only the page (`is_shown`) shows whose sign-up it is. An administrator's recovery link
+-- may set a password. On nodes of 0.3.1, which do not always `open` a session, the browser of a sign-up
+-- continues with the data of that sign-up. A session of the method `recovery` ends everything with its new
+-- password. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION confirm_address(token uuid, kind text, is_shown boolean, opens boolean, here text)
   RETURNS TABLE (is_first boolean, sets_password boolean)
   LANGUAGE plpgsql VOLATILE ROWS 1

@@ -1,5 +1,5 @@
 -- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
--- Refuses anonymous users: an application could not tell who they are. A blocked client admits nobody.
+-- Refuses anonymous users, whom an application could not identify. A blocked client refuses every user.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -9,23 +9,23 @@ AS $$
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
 $$;
 
--- Also for a resource, which an administrator may take from a client that no stranger made.
+-- Also checks a resource, which an administrator may remove from a client that an administrator created.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
 $$;
 
--- Until when the secret before the current one is accepted too; null if it is not.
+-- The time until which the previous secret is also accepted, or null.
 CREATE OR REPLACE FUNCTION previous_secret_end(c oauth_clients) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
 $$;
 
--- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
--- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
--- Hashes of random secrets: how long a comparison takes tells nothing about them.
+-- Null if these are the credentials of a client; otherwise the reason, or the method that it must use.
+-- `method` is how they were sent. A wrong secret is refused like an unknown client, for every method. The
+-- secrets are random and hashed, so the time of a comparison reveals nothing about them.
 CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -41,8 +41,8 @@ AS $$
   END
 $$;
 
--- Whether a device's request waits for its code to be entered, or for the decision of the session where that
--- was done first.
+-- Whether a device's request waits for its code, or for the decision of the session that entered the code
+-- first.
 CREATE OR REPLACE FUNCTION is_open_to(r oauth_requests, session uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -50,8 +50,8 @@ AS $$
      AND coalesce(r.session_id = session, true)
 $$;
 
--- Binds a device's request to the session whose user is the first to enter its code. `macs` are those of the
--- code under each key.
+-- Binds a device's request to the first session that enters its code. `macs` are those of the code with each
+-- key.
 CREATE OR REPLACE FUNCTION enter_user_code(
   macs bytea[], owner uuid, session uuid, here text, failures integer[]
 ) RETURNS TABLE (refused_for double precision, tries bigint, request_id uuid)
@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 
--- Called by nodes of 0.5.1 alone.
+-- Only nodes of 0.5.1 call it.
 CREATE OR REPLACE FUNCTION is_stale_at_gate(s sessions, lifetime integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

@@ -1,4 +1,4 @@
--- The target that may be slow: the recipient's mail host, the SMS provider, or an application.
+-- The possibly slow target: the recipient's mail host, the SMS provider, or an application.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -7,9 +7,9 @@ AS $$
                       ELSE channel END
 $$;
 
--- Writes an email or SMS, in the transaction that makes it true. Without an address nothing is sent: it makes
--- a request for an unknown address take as long as any other. The first notice of a kind is due at once, the
--- next ones ten minutes or, by SMS, an hour after the one before, so that `join_notice` can add to them.
+-- Writes an email or SMS in the transaction that it reports. Without an address nothing is sent: a request
+-- for an unknown address then takes as long as any other. The first notice of a kind is due at once, the next
+-- ones ten minutes or, by SMS, an hour after the previous one, so that `join_notice` can add to them.
 CREATE OR REPLACE FUNCTION write_message(
   message_id uuid, owner uuid, message_kind text, address text, given jsonb, sealed bytea = NULL,
   token uuid = NULL, expiry timestamptz = NULL, delay float = 0, is_notice boolean = false
@@ -31,8 +31,8 @@ AS $$
     LEFT JOIN users ON users.id = owner
 $$;
 
--- Whether a message is not late: it waits for an application, or it is a notice that waits for others of its
--- kind or for the next window of the total.
+-- Whether a waiting message is not late: it waits for an application, or it is a notice that waits for others
+-- of its kind or for the next window of the total.
 CREATE OR REPLACE FUNCTION waits_for_others(m outbox) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -55,7 +55,7 @@ AS $$
   )
 $$;
 
--- When an event that an administrator asks for is due: before all others, of which a failing webhook gets
+-- When an event that an administrator requests is due: before all others, because a failing webhook gets only
 -- one.
 CREATE OR REPLACE FUNCTION first_turn(webhook_id text) RETURNS timestamptz
   LANGUAGE sql STABLE
@@ -65,7 +65,7 @@ AS $$
    WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = first_turn.webhook_id
 $$;
 
--- Kind `none` notifies too, so that a request for an unknown address takes as long as any other.
+-- Kind `none` also notifies, so that a request for an unknown address takes as long as any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$

@@ -1,4 +1,4 @@
--- As the official clients expect it: without `last_used_at` before the first use.
+-- In the format of the official clients: without `last_used_at` before the first use.
 CREATE OR REPLACE FUNCTION passkey_object(f factors) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

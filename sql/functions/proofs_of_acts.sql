@@ -1,17 +1,17 @@
--- Who may add, change or remove what a user signs in with: the table "Who may change what" of
--- docs/security.md, which tests/web/test_proofs_of_acts.py holds against `refusal_of_act`.
+-- Decides who may add, change or remove credentials of a user: the table "Who may change what" of
+-- docs/security.md, which tests/web/test_proofs_of_acts.py compares with `refusal_of_act`.
 
 -- How long a proof is fresh. `PROOF_AGE` in auth/flows/sign_in/reauthentication.py is the same.
 CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '15 minutes' $$;
 
--- How long what was added is recent, and what a thief may have added: see `additions_to` and `asked_factors`.
+-- How long an addition is recent, so that a thief may have made it: see `additions_to` and `asked_factors`.
 CREATE OR REPLACE FUNCTION recent_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '7 days' $$;
 
--- A user who changed an address within a week may be a thief: codes that go there do not add the first
+-- A user who changed an address within a week may be a thief: codes to this address cannot add the first
 -- factor of an administrator.
 CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
   LANGUAGE sql STABLE
@@ -32,9 +32,9 @@ AS $$
               THEN 'recovery' ELSE 'otp' END
 $$;
 
--- Whether a session below `aal2` may remove what a thief may have added: what is younger than seven days and
--- older than the session, while no factor is older than that. A session that has been raised shows that its
--- user holds a factor, so a token from before does not count.
+-- Whether a session below `aal2` may remove an addition that a thief may have made: one younger than seven
+-- days and older than the session, while no factor is older than seven days. A raised session shows that its
+-- user has a factor, so its earlier tokens do not count.
 CREATE OR REPLACE FUNCTION may_take_back(s sessions, added_at timestamptz) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -45,16 +45,16 @@ AS $$
                       WHERE f.user_id = s.user_id AND f.verified_at <= now() - recent_age())
 $$;
 
--- When a session was last proved to be its user's: with a factor, if the user has one. A thief of an old
--- session may know the password, or read the mail.
+-- The time of a session's last proof: with a factor, if the user has one. A thief of an old session may know
+-- the password, or read the mail.
 CREATE OR REPLACE FUNCTION proved_at(u users, s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE
 AS $$
   SELECT CASE WHEN has_verified_factor(u.id) THEN s.factor_proved_at ELSE proved_at(s) END
 $$;
 
--- Whether a recovery was just proved: within the time of a code, which is the proof for the new password, also
--- with AUTH_REAUTHENTICATION_AGE=always. `PAGE_CODE_LIFETIME` in auth/core/promises.py is the same.
+-- Whether a recovery is fresh: within the lifetime of a code. It is the proof for the new password, even with
+-- AUTH_REAUTHENTICATION_AGE=always. `PAGE_CODE_LIFETIME` in auth/core/promises.py is the same.
 CREATE OR REPLACE FUNCTION is_fresh_recovery(s sessions) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -82,13 +82,14 @@ AS $$
     WHEN actor = 'administrator' THEN CASE WHEN u.role = 'admin' THEN 'target.insufficient_permissions' END
     WHEN lacks_level(u, s, aal,
                      CASE WHEN kind = 'metadata' THEN 'aal1'
-                          -- A factor that AUTH_MFA_REQUIRED asks for need not come first.
+                          -- A factor that AUTH_MFA_REQUIRED requires need not come first.
                           WHEN kind IN ('grant', 'api_key') AND act = 'remove'
                           THEN CASE WHEN has_verified_factor(u.id) THEN 'aal1' ELSE 'session' END
                           WHEN kind = 'recovery_codes' THEN 'second_factor'
                           WHEN act = 'add' AND kind IN ('factor', 'passkey') THEN 'enrol'
                           WHEN act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN 'session'
-                          -- What a thief added goes without the factor that AUTH_MFA_REQUIRED asks for.
+                          -- Removing a thief's addition does not need the factor that AUTH_MFA_REQUIRED
+                          -- requires.
                           WHEN act = 'remove' AND added_at > now() - recent_age() THEN 'enrol'
                           ELSE 'aal2' END, required)
          AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
@@ -97,7 +98,7 @@ AS $$
          OR act = 'remove' AND (kind = 'api_key' OR kind = 'factor' AND added_at IS NULL)
     THEN NULL
     WHEN given IN ('begun', 'factor') THEN NULL
-    -- The first factor of an administrator opens the console, so a password alone does not do.
+    -- The first factor of an administrator opens the console, so a password alone is not enough.
     WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)
     THEN CASE WHEN given IS DISTINCT FROM 'code'
                    AND (s.code_given_at > now() - fresh_age()) IS NOT TRUE
@@ -115,8 +116,8 @@ AS $$
   END
 $$;
 
--- The state of a caller who wants to do something, each act on a credential by its id, or by its kind. Call
--- it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed.
+-- The state of a caller for acts on credentials, each given by its id or its kind. Call it with the user's
+-- row locked. It is VOLATILE to see the commits of the lock's previous holder.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer, aal text, level text,
   required text, given text, proof_age integer, change_age integer, acts text[], kinds text[], ids text[]

@@ -1,21 +1,22 @@
--- Which refresh tokens of a session are good, and what a refresh changes. The newest token that was used is
--- good until its successor is used: the response with the successor may be lost. `used_counter` is its
--- counter, and `successor_counter` that of the successor. If the session's counter differs, a step-up has
--- moved it, or release 0.3.0; then the used one is `counter - 1`. `sent` is the counter of the client's
--- token; `reuse_for` and `count_for` are seconds.
+-- Which refresh tokens of a session are valid, and the changes of a refresh. The newest used token is valid
+-- until its successor is used: the response with the successor may be lost. `used_counter` is its counter,
+-- and `successor_counter` that of the successor. If the session's counter differs, a step-up or release 0.3.0
+-- has moved it; then the used one is `counter - 1`. `sent` is the counter of the client's token; `reuse_for`
+-- and `count_for` are seconds.
 
--- Whether a token was used before the one of `used_counter`, and within the reuse interval: a late tab shows
--- it. `echoes` has, by `counter`, the counters of such tokens and when they stop being echoes. So it counts no
--- more once a step-up has moved `counter`, or a node of 0.5.1, which does not write it.
+-- Whether a token is an echo, which a late tab sends: it was used before the one of `used_counter`, within
+-- the reuse interval. `echoes` has, by `counter`, the counters of such tokens and when they stop being
+-- echoes. It no longer applies once a step-up, or a node of 0.5.1, which does not write it, has moved
+-- `counter`.
 CREATE OR REPLACE FUNCTION is_echo(s sessions, sent bigint) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT coalesce((s.echoes -> s.counter::text ->> sent::text)::timestamptz > now(), false)
 $$;
 
--- Returns an error_code, or null. Of a token that was skipped, or whose successor was used and that is no
--- echo, two clients have a copy: it is dead for good. That comes before the limit, or a thief could hide the
--- theft by using it up. A token ahead of the session is good: the database was restored from a backup.
+-- Returns an error_code, or null. If a token was skipped, or its successor was used and it is not an echo,
+-- then two clients have a copy: it is dead for good. This comes before the limit, or a thief could use up the
+-- limit to hide the theft. A token ahead of the session is valid: the database was restored from a backup.
 CREATE OR REPLACE FUNCTION refresh_refusal(s sessions, sent bigint, most integer) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -26,7 +27,7 @@ AS $$
               WHEN s.refreshes >= most AND s.counted_until > now() THEN 'over_request_rate_limit' END
 $$;
 
--- The window of refreshes of a session or API key after one more. Without `seconds`, which are those of the
+-- The window of refreshes of a session or API key after another one. Without `seconds`, the length of the
 -- window, the refresh is counted already.
 CREATE OR REPLACE FUNCTION refresh_window(so_far integer, until timestamptz, seconds integer)
   RETURNS TABLE (refreshes integer, counted_until timestamptz)
@@ -36,10 +37,10 @@ AS $$
          CASE WHEN until > now() THEN until ELSE now() + make_interval(secs => coalesce(seconds, 0)) END
 $$;
 
--- What a token that is not refused changes. A used one first returns the newest, because requests of one
--- client may cross; after `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET
--- of an UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move
--- the counter once and get the same token. `count_for` is null for a refresh that is counted already.
+-- The changes by an accepted token. A used token first returns the newest one, because requests of a client
+-- may cross. After `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET of an
+-- UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move the
+-- counter once and get the same token. `count_for` is null for a refresh that is counted already.
 CREATE OR REPLACE FUNCTION refreshed(
   s sessions, sent bigint, rotates boolean, reuse_for integer, count_for integer
 ) RETURNS TABLE (counter bigint, used_counter bigint, successor_counter bigint, refreshed_at timestamptz,
@@ -56,7 +57,7 @@ AS $$
    CROSS JOIN refresh_window(s.refreshes, s.counted_until, count_for) AS counted
 $$;
 
--- `echoes` after the same refresh: those that still are, and the token that was used before this one.
+-- `echoes` after the same refresh: the remaining ones, and the token that was used before this one.
 CREATE OR REPLACE FUNCTION refreshed_echoes(s sessions, sent bigint, rotates boolean, reuse_for integer)
   RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -72,7 +73,7 @@ AS $$
                     HAVING count(*) > 0) END
 $$;
 
--- What the audit log says of a refresh, from the session as the refresh left it, or null.
+-- The entry of the audit log for a refresh, from the session after the refresh, or null.
 CREATE OR REPLACE FUNCTION refresh_act(s sessions, sent bigint, rotates boolean, origin jsonb) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

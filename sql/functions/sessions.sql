@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION converted_at(owner uuid) RETURNS timestamptz
 AS $$ SELECT u.converted_at FROM users AS u WHERE u.id = owner $$;
 
 -- `lifetime` and `timebox`, which may be null, are seconds. The timebox of an anonymous user's session begins
--- when the user becomes permanent: before, nobody could sign in again.
+-- when the user becomes permanent: before, the user could not sign in again.
 CREATE OR REPLACE FUNCTION session_expired(s sessions, lifetime integer, timebox integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -13,7 +13,7 @@ AS $$
                        OR converted_at(s.user_id) <= now() - make_interval(secs => timebox)), false)
 $$;
 
--- Those of the user, without those of OAuth clients.
+-- The user's own sessions, without those of OAuth clients.
 CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox integer) RETURNS SETOF sessions
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -46,8 +46,8 @@ AS $$
 $$;
 
 -- When the session's user last authenticated. An application's session is as old as the proof of the browser
--- that opened it, or a stolen cookie could open fresh sessions. A `sign_up` that goes on in its window
--- authenticates nobody: the password was typed before. Nor does a provider where the user is signed in.
+-- that opened it, or a stolen cookie could open fresh sessions. A `sign_up` that continues in its window does
+-- not authenticate: the password was typed before. Neither does a provider where the user is signed in.
 CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -58,15 +58,15 @@ AS $$
               ELSE greatest(s.created_at, s.reauthenticated_at) END
 $$;
 
--- When the session's user last proved who they are. Null for an anonymous sign-in, which proves nothing.
+-- When the session's user last gave a proof. Null for an anonymous sign-in.
 CREATE OR REPLACE FUNCTION proved_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null
--- for a browser's session that is handed over, perhaps by a thief of the cookie: it makes no network known.
+-- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null if
+-- a browser passes on its session, perhaps a thief with the cookie: this makes no network known.
 CREATE OR REPLACE FUNCTION begin_session(
   id uuid, owner uuid, method text, ip inet, network text, user_agent text,
   most integer, lifetime integer, timebox integer

@@ -5,8 +5,8 @@ AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
 
--- Leaves out what the audit log has too; one transaction writes both, with one timestamp. Returns at most
--- `most` sessions that began and as many that ended, the newest since `since` and before the cursor of
+-- Omits events that are also in the audit log; one transaction writes both, with one timestamp. Returns at
+-- most `most` sessions that began and `most` that ended, the newest since `since` and before the cursor of
 -- `timeline_of`.
 CREATE OR REPLACE FUNCTION timeline_of_sessions(
   owner uuid, lifetime integer, timebox integer, most bigint, since timestamptz, before timestamptz,

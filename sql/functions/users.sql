@@ -1,4 +1,4 @@
--- Until the first address is confirmed or identity linked, a user's sessions are the only way in.
+-- Until the first address is confirmed or identity linked, the user can only use existing sessions.
 CREATE OR REPLACE FUNCTION is_anonymous(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -50,13 +50,13 @@ AS $$
     FROM identities_of(u.id) AS linked
 $$;
 
--- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in
+-- Sees the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in
 -- SQL would be inlined. Only for a locked row: otherwise the columns may be older than the identities.
 CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
   LANGUAGE plpgsql VOLATILE
 AS $$ BEGIN RETURN user_object(u); END $$;
 
--- Of a copy from during a ban. Metadata that contains the text costs the comparison, nothing else.
+-- For a copy from during a ban. Metadata that contains the text only causes the comparison.
 CREATE OR REPLACE FUNCTION without_ended_ban(object text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -79,7 +79,7 @@ AS $$
     FROM jsonb_each(metadata || coalesce(change, '{}')) AS member
 $$;
 
--- Whether any stranger may have made the user, who has never been used: it is in nobody's way.
+-- Whether a stranger may have created the user, who was never used. Such a user blocks no address.
 CREATE OR REPLACE FUNCTION gives_way(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -94,8 +94,8 @@ AS $$
   SELECT u.made_by = 'signup' AND gives_way(u)
 $$;
 
--- The name of a user, from metadata that the user writes; auth/core/text/names.py does the same in Python. The
--- index users_names has a copy of it.
+-- The name of a user, from metadata that the user writes. auth/core/text/names.py has the same in Python, and
+-- the index users_names a copy.
 CREATE OR REPLACE FUNCTION name_of(metadata jsonb) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -104,8 +104,8 @@ AS $$
                                coalesce(metadata ->> 'family_name', '')), ''))
 $$;
 
--- The words of a name, and of an email with its domain, which the parser would take for one word. Inlined, to
--- be read from the index users_names.
+-- The words of a name, and of an email with its domain, which the parser would treat as one word. Inlined, so
+-- that the index users_names is used.
 CREATE OR REPLACE FUNCTION words_of(u users) RETURNS tsvector
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -114,8 +114,7 @@ AS $$
                                '@._+-/’', '       '))
 $$;
 
--- The words of a search, each with the character that ends it. Longer ones are cut, because tsquery refuses
--- them.
+-- The words of a search, each with the character that ends it. Cuts long words, which tsquery refuses.
 CREATE OR REPLACE FUNCTION words_in(search text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -133,8 +132,8 @@ AS $$
    CROSS JOIN LATERAL (SELECT CASE word WHEN found THEN ':*' ELSE '' END AS ending) AS end_of_it
 $$;
 
--- A part of a search that the email or name of each match has, in ASCII. Without i and k, which collations
--- make of other letters, such as İ.
+-- A part of a search, in ASCII, that is in the email or name of each match. Excludes i and k, because
+-- collations map other letters, such as İ, to them.
 CREATE OR REPLACE FUNCTION part_of(search text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -165,8 +164,9 @@ AS $$
           OR may_have(u, part_of(prefix)) AND words_of(u) @@ query_of(prefix))
 $$;
 
--- How many of a thousand users a search finds; 0 in a small table. Ids are random. The two functions below
--- plan by this: Postgres guesses the same for every beginning of a word, and new rows have no statistics.
+-- The number of users per thousand that a search finds; 0 in a small table. Ids are random. The two functions
+-- below plan with this number: Postgres estimates the same for every prefix of a word, and new rows have no
+-- statistics.
 CREATE OR REPLACE FUNCTION found_in_sample(prefix text) RETURNS bigint
   LANGUAGE plpgsql STABLE
   SET plan_cache_mode = force_custom_plan
@@ -182,7 +182,8 @@ BEGIN
 END
 $$;
 
--- Up to `most`. To collect the users with a common word from the index takes longer than to read some of all.
+-- Up to `most`. Collecting the users with a common word from the index takes longer than reading some of all
+-- users.
 CREATE OR REPLACE FUNCTION total_of_users(
   wanted_email text, wanted_role text, prefix text, anonymous boolean, most integer
 ) RETURNS bigint
@@ -207,7 +208,8 @@ BEGIN
 END
 $$;
 
--- plpgsql plans with the parameters' values: each CASE becomes a column, which an index may sort, or nothing.
+-- plpgsql plans with the parameters' values: each CASE becomes a column, which an index can sort, or
+-- vanishes.
 CREATE OR REPLACE FUNCTION page_of_users(
   wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
   page_offset bigint, anonymous boolean
@@ -244,7 +246,7 @@ BEGIN
 END
 $$;
 
--- Call it with the user's row locked. It is VOLATILE, to see what earlier transactions committed.
+-- Call it with the user's row locked. It is VOLATILE to see the commits of earlier transactions.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -256,8 +258,8 @@ AS $$
      SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
 $$;
 
--- However the address is confirmed: by the user, an administrator or AUTH_AUTOCONFIRM. Not now(), which is
--- before the row was locked: flows that the anonymous user began must be older.
+-- For every confirmation: by the user, an administrator or AUTH_AUTOCONFIRM. Not now(), which is before the
+-- row was locked: flows that the anonymous user began must be older.
 CREATE OR REPLACE FUNCTION user_is_confirmed() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
@@ -286,7 +288,7 @@ BEGIN
   RETURN NULL;
 END
 $$;
--- Not for last_sign_in_at alone: what writes it writes the user's too, and a sign-in would copy twice.
+-- Not for last_sign_in_at alone: its writer also writes the user's, and a sign-in would copy twice.
 CREATE OR REPLACE TRIGGER identities_object
   AFTER INSERT OR DELETE OR UPDATE OF user_id, provider, subject, identity_data, created_at, updated_at
   ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();

@@ -1,12 +1,12 @@
--- What a user can sign in with. An address changes in `set_address`, when the new one is proved or an
--- administrator vouches for it. Something that can sign in always remains, and an administrator who can,
--- unless the service role key says otherwise: `can_sign_in` and `is_last_administrator` decide it after, and
--- before, what could break it.
+-- A user's ways to sign in. An address changes in `set_address`, when the new one is proved or an
+-- administrator vouches for it. A user always keeps a way to sign in, and the service an administrator who
+-- can sign in, unless the service role key removes them: `can_sign_in` checks this after a removal,
+-- `is_last_administrator` before.
 
--- What can sign in and was added to a user since a moment, with the applications that the user allowed and
--- the user's API keys, which work without a session of the user. Everything that a thief may add belongs in
--- this list. The identity of an address is as old as the address. What the user was created with does not
--- count; an OAuth sign-up writes the email a microsecond later.
+-- The ways to sign in that were added to a user since a moment, with the user's grants to applications and
+-- API keys, which work without a session of the user. Everything that a thief may add belongs in this list.
+-- The identity of an address is as old as the address. Data from the creation of the user does not count; an
+-- OAuth sign-up writes the email a microsecond later.
 CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
@@ -35,8 +35,8 @@ AS $$
 $$;
 
 -- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is
--- not a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and not
--- proved.
+-- not a way to sign in. If `usable` contains `password`, a password with a confirmed but unproved address is
+-- one.
 CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -56,8 +56,8 @@ AS $$
        AND EXISTS (SELECT FROM factors WHERE user_id = owner AND factor_type = 'passkey')
 $$;
 
--- Two administrators who leave at once must not both count the other. Call it with the user's row locked. It
--- is VOLATILE, to see what the previous holder of its lock committed.
+-- Two administrators who leave concurrently must not count each other. Call it with the user's row locked. It
+-- is VOLATILE to see the commits of its lock's previous holder.
 CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

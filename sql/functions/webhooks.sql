@@ -1,4 +1,4 @@
--- What administrators without the service role key may see of a URL: paths and queries often contain secrets.
+-- The part of a URL for administrators without the service role key: paths and queries often contain secrets.
 CREATE OR REPLACE FUNCTION origin_of(webhook_url text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -41,7 +41,7 @@ AS $$
   )
 $$;
 
--- The lock makes concurrent requests count correctly.
+-- With the lock, concurrent requests count correctly.
 CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
   LANGUAGE sql VOLATILE
 AS $$

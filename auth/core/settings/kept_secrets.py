@@ -83,7 +83,8 @@ def is_jwk_set(value: str) -> bool:
 
 
 def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
-    """Raise `ValueError` if the text of a field's file is unusable, or other users have access to the file."""
+    """Raise `ValueError` if the text of a field's file is unusable, or other users have access to the
+    file."""
     check_of(name, must_sign=must_sign)(text)
     is_secret = name != "jwt_keys" or signing_keys.has_secrets(text)
     if is_secret and (problem := exposure(path)):

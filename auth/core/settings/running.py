@@ -1,4 +1,5 @@
-"""The record of a service in its state directory, for commands: its settings, and why its last start failed."""
+"""The record of a service in its state directory, for commands: its settings, and why its last start
+failed."""
 
 import dataclasses
 import fcntl

@@ -105,7 +105,8 @@ def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
 
 
 def signing_key(keys: Sequence[Key]) -> Key:
-    """Return the key with the latest `active_from` that has passed, else the preferred one, else the first."""
+    """Return the key with the latest `active_from` that has passed, else the preferred one, else the
+    first."""
     usable = [key for key in keys if key.signing_key]
     times = [key.active_from for key in usable]
     newest = times[in_use(times)]

@@ -62,7 +62,8 @@ def preview_html() -> Response:
 
 
 def _variants(query: dict[str, Any]) -> tuple[Templates, dict[str, Message]]:
-    """Render a message with the current templates: as the API sends it, and as our pages do if that differs."""
+    """Render a message with the current templates: as the API sends it, and as our pages do if that
+    differs."""
     channel, _, kind = query["message"].partition(".")
     try:
         templates = Templates(latchkey.settings)

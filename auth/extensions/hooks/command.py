@@ -1,4 +1,5 @@
-"""`latchkey hooks secret` makes the secret of a hook's requests, and `test` shows a request and its answer."""
+"""`latchkey hooks secret` makes the secret of a hook's requests, and `test` shows a request and its
+answer."""
 
 import json
 import sys

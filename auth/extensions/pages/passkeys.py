@@ -54,7 +54,8 @@ def submit_passkey(problem: Problem | None = None) -> Response:
 
 
 def ending() -> dict[str, bool]:
-    """Return whether a factor would be the caller's first, which ends other access, and whether API keys end."""
+    """Return whether a factor would be the caller's first, which ends other access, and whether API keys
+    end."""
     caller = {"user_id": guard.caller_id()}
     is_first = queries.count_verified_factors(latchkey.db, **caller).total == 0
     return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}

@@ -28,7 +28,8 @@ def by_link(token: str) -> Proof:
 
 
 def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Proof:
-    """Return the proof of a code that was typed on a page of the browser with this hash, or sent to the API."""
+    """Return the proof of a code that was typed on a page of the browser with this hash, or sent to the
+    API."""
     macs = asked.parts.codes.macs(address, code)
     return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
@@ -111,7 +112,8 @@ def _issue(
 
 
 def _is_for_client(asked: Asked, spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
-    """Whether an application gets the session directly, not a browser on our pages or an authorization code."""
+    """Whether an application gets the session directly, not a browser on our pages or an authorization
+    code."""
     target = asked.parts.redirects.checked(redirect_to or target_of(asked, spent))
     stays_here = waiting.is_elsewhere(asked, spent, is_same=is_same) or asked.parts.redirects.is_own_page(
         target

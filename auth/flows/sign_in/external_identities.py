@@ -160,7 +160,8 @@ def _user_of(
 
 
 def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
-    """Hold the customer's provider of an identity until the transaction ends, and return its current domains."""
+    """Hold the customer's provider of an identity until the transaction ends, and return its current
+    domains."""
     # Also by the issuer: the provider's may have changed since the request.
     held = queries.hold_identity_provider(tx, id=str(identity.customer), issuer=identity.issuer)
     if held is None or not held.enabled:

@@ -1,4 +1,5 @@
-"""The documents that let applications and services verify tokens and find the endpoints (RFC 7517, RFC 8414)."""
+"""The documents that let applications and services verify tokens and find the endpoints (RFC 7517, RFC
+8414)."""
 
 from typing import Any
 from urllib.parse import urlsplit

@@ -130,7 +130,8 @@ class EmbeddedPostgres:
         self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Release the lock in a forked child, so that the state directory is free once the parent has died."""
+        """Release the lock in a forked child, so that the state directory is free once the parent has
+        died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -24,7 +24,8 @@ def read_request() -> tuple[str, Any]:
 
 
 def claims_now(token: str, asking: Any) -> dict[str, Any] | None:
-    """Return the claims of a client's access token for `asking`, a client or None for the service role key."""
+    """Return the claims of a client's access token for `asking`, a client or None for the service role
+    key."""
     try:
         caller = latchkey.client_tokens.verify(token)
     except InvalidAccessToken:

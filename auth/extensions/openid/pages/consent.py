@@ -69,7 +69,8 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
 
 
 def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: Problem | None) -> Response:
-    """Link to the application if the browser cannot continue the request, which is over or another browser's."""
+    """Link to the application if the browser cannot continue the request, which is over or another
+    browser's."""
     name, url = website
     return page(
         "signed_in.html",
