@@ -40,7 +40,7 @@ def test_link_that_a_browser_opens_shows_a_button_and_spends_nothing(client, out
     assert database.everything() == before
 
 
-def test_no_other_wing_is_imported():
+def test_no_other_extension_is_imported():
     assert {name for name in EXTENSIONS if f"auth.extensions.{name}" in sys.modules} == {
         "social",
         "webhooks",

@@ -22,7 +22,7 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (client, "_PATIENCE", 10.0),
     (outgoing, "_LONGEST_DELAY", 0.0),
 )
-if os.environ.get("TEST_WINGS") != "none":
+if os.environ.get("TEST_EXTENSIONS") != "none":
     from auth.extensions.console import users
 
     PATIENCE += ((users, "_LISTING", 10.0), (users, "_COUNTING", 3.0))

@@ -63,7 +63,7 @@ def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_data
     assert run.returncode == 0, run.stdout[-4000:]
 
 
-def test_wing_that_is_on_is_imported(modules):
+def test_extension_that_is_on_is_imported(modules):
     assert modules(_APPLICATION, **EVERY_EXTENSION) & PACKAGES == PACKAGES
 
 
