@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 from auth import __version__
 from auth.web.declarations import route_of
 from tests.support import contract
-from tests.support.contract import OPENAPI, check, description, parts, resolved, routes
+from tests.support.contract import OPENAPI, check, description, line_of, parts, resolved, routes
 
 CONTRACT = description()
 # Errors of requests that reach no route.
@@ -276,7 +276,7 @@ def test_bodies_with_required_members_are_required():
 
 def test_operations_have_the_statuses_of_their_kind():
     assert [
-        (name, missing)
+        f"openapi.yaml:{line_of(operation.path)}: {name} lacks {missing}"
         for name, operation in OPERATIONS.items()
         if (missing := expected_statuses(operation) - set(operation.responses()))
     ] == []
@@ -310,7 +310,7 @@ def test_examples_match_their_schemas():
 
 def test_responses_have_no_undescribed_members():
     assert [
-        (name, status, where)
+        f"openapi.yaml:{line_of(operation.path)}: {name}, {status}: {where} lacks `additionalProperties: false`"
         for name, operation in OPERATIONS.items()
         for status, response in operation.responses().items()
         for body in response.get("content", {}).values()

@@ -13,11 +13,13 @@ import pytest
 import sql
 from auth.core import settings
 from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
+from auth.extensions import EXTENSIONS, names_on
 from auth.web.errors import ERRORS
 from sql import schema
 from tests.source.test_contract import CONTRACT
 from tests.support.contract import OPENAPI
 from tests.support.environment import clear_settings
+from tests.support.extensions import EVERY_EXTENSION
 
 ROOT = OPENAPI.parent
 TOP = [ROOT / name for name in ("app.py", "wsgi.py", "gunicorn.conf.py")]
@@ -128,7 +130,8 @@ def test_each_advisory_lock_has_its_own_number():
 def test_data_model_of_the_architecture_page_names_each_table():
     tables = set(re.findall(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", schema.SCHEMA.read_text(), re.MULTILINE))
     page = (ROOT / "docs" / "architecture.md").read_text().partition("## The data model")[2]
-    assert tables - set(re.findall(r"\w+", page.partition("\n## ")[0])) == set()
+    missing = tables - set(re.findall(r"\w+", page.partition("\n## ")[0]))
+    assert [f"docs/architecture.md: the data model lacks {name}" for name in sorted(missing)] == []
 
 
 def test_statements_are_used_and_those_that_are_run_exist():
@@ -190,7 +193,7 @@ def test_messages_of_errors_are_only_in_the_table():
 
 # What people read in their language. The console, the page of messages and what operators read are in English.
 IN_FIVE_LANGUAGES = re.compile(
-    "auth/(web/html|extensions/(pages|social|openid|api_keys))/(?!console|admin|api|command)"
+    r"auth/(web/html|extensions/(?!console|docs|captcha)\w+)/(?!console|admin|api|command)"
     "|auth/delivery/(rendering|senders|templates)"
 )
 IN_ENGLISH = re.compile("console|dev_inbox|user_tab")
@@ -281,6 +284,15 @@ def test_docs_settings_explains_exactly_the_settings():
     ]
     assert missing == []
     assert others == settings.names()
+
+
+def test_every_extension_is_on_in_the_tests_of_all_routes(tmp_path, monkeypatch):
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for name, value in EVERY_EXTENSION.items():
+        monkeypatch.setenv(name, value)
+    off = EXTENSIONS.keys() - names_on(settings.load(os.devnull, missing_secrets="ignore"))
+    assert [f"tests/support/extensions.py: EVERY_EXTENSION leaves {name} off" for name in off] == []
 
 
 def place_of(setting: str) -> str:

@@ -67,7 +67,7 @@ class ServerClient(Methods):
         answer = self._http.request(method, target, **options)
         # Drop headers of this connection, such as Content-Length.
         response = Response(answer.content, answer.status_code, list(answer.headers.multi_items()))
-        check(EnvironBuilder(target, method=method).get_request(), response)
+        check(EnvironBuilder(target, method=method).get_request(), response, is_of_api=False)
         return response
 
     def set_cookie(self, name: str, value: str) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.source.test_contract import NAMES, OPERATIONS, SCHEMES, STATIC, guard_of, is_limited, views
-from tests.support.contract import routes
+from tests.support.contract import line_of, routes
 
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
@@ -11,9 +11,13 @@ LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Rese
 def test_operations_are_the_routes_named_by_their_views(whole_app):
     """Other routes of the same view add words to its name."""
     known = views(whole_app)
-    assert set(NAMES) == {(method, path) for method, path, _ in routes(whole_app)} | {
-        ("get", f"{whole_app.static_url_path}/{{filename}}")
-    }
+    served = {(method, path) for method, path, _ in routes(whole_app)}
+    served.add(("get", f"{whole_app.static_url_path}/{{filename}}"))
+    assert [f"openapi.yaml has no {method} {path}" for method, path in sorted(served - set(NAMES))] == []
+    assert [
+        f"openapi.yaml:{line_of(path)}: no view serves {method} {path}"
+        for method, path in sorted(set(NAMES) - served)
+    ] == []
     assert [name for name, view in known.items() if view.__name__ not in name] == []
     assert {view.__name__ for view in known.values()} <= set(known)
 

@@ -96,7 +96,9 @@ def test_allow_lists_exactly_the_methods_of_a_path(whole_app):
         methods[rule.rule] |= rule.methods or set()
     for path, expected in methods.items():
         response = whole_app.test_client().open(re.sub("<[^>]+>", str(uuid.uuid4()), path), method="TRACE")
-        assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), path
+        assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), (
+            f"{path}: if Allow has more methods than its views, another rule matches this path too"
+        )
 
 
 def test_every_grant_is_limited_or_counted_by_its_statement(whole_app):

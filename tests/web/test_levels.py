@@ -48,4 +48,10 @@ def test_security_page_lists_the_operations_of_each_level_but_aal2(whole_app):
     for method, path, view in routes(whole_app):
         if (level := route_of(view).level) not in UNLISTED:
             expected[level.replace("_", " ")].add(f"{method.upper()} {path}")
+    missing = [
+        f"docs/security.md: the level {level} lacks {operation}"
+        for level, operations in expected.items()
+        for operation in sorted(operations - listed.get(level, set()))
+    ]
+    assert missing == []
     assert listed == expected
