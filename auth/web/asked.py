@@ -1,10 +1,11 @@
 """What a request or a command asks for: all that a flow knows of either."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from auth.core.settings import Settings
+from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.web import cookies
 from auth.web.context import Latchkey, current_parts
@@ -77,9 +78,8 @@ class Asked:
     # The header Accept-Language, and the query.
     languages: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
-    # The browser's name in `known_networks`, and what its links and codes are bound to.
-    browser: str | None = None
-    browser_hash: bytes | None = None
+    # Returns the browser's cookie of a name, or "".
+    cookie: Callable[[str], str] = lambda _name: ""
     # For the log line, the audit log and the headers of the response.
     noted: Noted = field(default_factory=Noted)
 
@@ -97,6 +97,16 @@ class Asked:
             raise RuntimeError("no user is signed in")
         return self.user
 
+    @property
+    def browser(self) -> str | None:
+        """The browser's name in `known_networks`."""
+        return cookies.browser_name(self.cookie(cookies.KNOWN))
+
+    @property
+    def browser_hash(self) -> bytes | None:
+        """What the links and codes that the browser asked for are bound to."""
+        return one_time.hash_token(self.cookie(cookies.WAITING))
+
     def caller_parameters(self, level: Level | None = None) -> CallerParameters:
         """Return them for the caller, with the route's level or another."""
         return caller_parameters(self.caller, level or self.level)
@@ -109,7 +119,6 @@ class Asked:
 def current_asked() -> Asked:
     """Return what the current request asks for, by the caller whom its guard has admitted."""
     g, request = current_g(), current_request()
-    has_cookies = "HTTP_COOKIE" in request.environ
     return Asked(
         parts=current_parts(),
         client=g.client,
@@ -120,7 +129,6 @@ def current_asked() -> Asked:
         in_dialect=g.in_dialect,
         languages=request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:_LONGEST_LANGUAGES],
         query=request.args,
-        browser=cookies.browser_name() if has_cookies else None,
-        browser_hash=cookies.browser_hash() if has_cookies else None,
+        cookie=cookies.sent,
         noted=g,
     )

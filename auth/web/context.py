@@ -120,13 +120,13 @@ def make_database(
 
 
 def current_parts() -> Latchkey:
-    parts: Latchkey = current_app._get_current_object().extensions[EXTENSION]  # type: ignore[attr-defined]
+    parts: Latchkey = current_app.extensions[EXTENSION]
     return parts
 
 
 class _Current:
     def __getattr__(self, name: str) -> Any:
-        return getattr(current_parts(), name)
+        return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
 
 
 latchkey = cast(Latchkey, _Current())

@@ -9,7 +9,7 @@ from auth.web.context import latchkey
 # Identifies browsers where a user has signed in before.
 KNOWN = "latchkey_known"
 # Binds links and codes to the browser that asked for them.
-_WAITING = "latchkey_waiting"
+WAITING = "latchkey_waiting"
 
 
 def browser_secret(name: str) -> str:
@@ -24,27 +24,22 @@ def sent(name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def browser_name(secret: str | None = None) -> str | None:
-    """Return the name in `known_networks` of the browser with this cookie, or with this new secret."""
-    digest = one_time.hash_token(sent(KNOWN) if secret is None else secret)
+def browser_name(secret: str) -> str | None:
+    """Return the name in `known_networks` of the browser with this cookie."""
+    digest = one_time.hash_token(secret)
     return f"browser {digest.hex()}" if digest else None
 
 
 def bound() -> dict[str, bytes | None]:
     """Bind the link and code of a request to this browser, and return the member of the request's body."""
-    value = browser_secret(_WAITING)
+    value = browser_secret(WAITING)
 
     @after_this_request
     def keep(response: Response) -> Response:
-        remember(response, _WAITING, value, max_age=promises.LINK_LIFETIME)
+        remember(response, WAITING, value, max_age=promises.LINK_LIFETIME)
         return response
 
     return {"browser_hash": one_time.hash_token(value)}
-
-
-def browser_hash() -> bytes | None:
-    """Return the hash that `bound` returned for a request of this browser, or None."""
-    return one_time.hash_token(sent(_WAITING))
 
 
 def remember(

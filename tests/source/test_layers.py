@@ -132,7 +132,9 @@ def test_core_and_delivery_do_not_import_flask():
 
 
 # What a request is known by: under auth/flows, views alone use it.
-REQUEST = {"current_app", "current_asked", "current_g", "current_request", "g", "latchkey", "request"}
+REQUEST = {
+    "current_app", "current_asked", "current_g", "current_parts", "current_request", "g", "latchkey", "request",
+}  # fmt: skip
 
 
 def readers_of(module: str) -> set[str]:

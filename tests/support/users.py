@@ -13,7 +13,6 @@ from flask.testing import FlaskClient
 
 from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import Issue
-from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from sql import queries
 from tests.support.server import Methods
@@ -126,8 +125,7 @@ class Person:
             browser=None,
         )
         user = json.loads(row.user_object)
-        asked = Asked(parts, {}, "anonymous")
-        issued = token_response.tokens(asked, token_response.Session(row, Issue()))
+        issued = token_response.tokens(parts, token_response.Session(row, Issue()))
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 

@@ -158,7 +158,7 @@ def test_response_to_a_failure_has_only_the_id_and_the_log_the_reason_without_se
     text, id = "".join(lines()), response.headers["X-Request-Id"]
     sentence = f"Something went wrong on our side; the request ID is {id}"
     assert_error(response, 500, "unexpected_failure", sentence)
-    reason = ("unexpected_failure", id, "where", "views.py", "CheckViolation", "of_this_test")
+    reason = ("unexpected_failure", id, "where", "admin/users.py", "CheckViolation", "of_this_test")
     assert [part for part in reason if part not in text] == []
     secrets = (PASSWORD, SERVICE_ROLE_KEY, "$2b$", "a-value-of-this-test", "dave@example.com")
     assert [secret for secret in secrets if secret in text] == []

@@ -89,7 +89,7 @@ def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
     kept = typed()
     if problem or kept is None or _has(kept.address):
         return _code_page(kind, problem)
-    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], cookies.browser_hash())
+    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], asked.browser_hash)
     try:
         # Like a link that opens no session: the current session stays.
         spend(asked, f"{kind}_change", code, redirects=True)

@@ -125,7 +125,7 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    proof = by_code(asked, kept.address, sent["code"], cookies.browser_hash())
+    proof = by_code(asked, kept.address, sent["code"], asked.browser_hash)
     outcome = spend(asked, link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members

@@ -23,7 +23,7 @@ def sign_in() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return JsonResponse(token_response(asked, sign_in_with_id_token(asked, body)))
+    return JsonResponse(token_response(asked.parts, sign_in_with_id_token(asked, body)))
 
 
 @takes_tokens
@@ -32,4 +32,4 @@ def sign_in() -> ResponseReturnValue:
 def _link_by_id_token(body: dict[str, Any]) -> Response:
     asked = current_asked()
     identities.require_manual_linking(asked)
-    return JsonResponse(token_response(asked, identities.link_by_id_token(asked, body)))
+    return JsonResponse(token_response(asked.parts, identities.link_by_id_token(asked, body)))

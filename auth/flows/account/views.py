@@ -78,5 +78,5 @@ def confirm_reauthentication() -> Response:
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
         moment, session = assertions.prove(asked, body, for_client=True)
-        return JsonResponse(token_response(asked, session, message="Reauthenticated", timestamp=moment))
+        return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))
     return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, known, body))

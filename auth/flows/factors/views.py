@@ -51,7 +51,7 @@ def verify_factor(factor_id: str) -> Response:
         )
     else:
         session = factors.verify_totp(asked, factor_id, body["challenge_id"], body["code"], for_client=True)
-    return JsonResponse(token_response(asked, session))
+    return JsonResponse(token_response(asked.parts, session))
 
 
 @blueprint.delete("/factors/<factor_id>")
@@ -173,7 +173,7 @@ def _verify_code() -> Response:
     asked = current_asked()
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
-    return JsonResponse(token_response(asked, recovery_codes.verify(asked, code, for_client=True)))
+    return JsonResponse(token_response(asked.parts, recovery_codes.verify(asked, code, for_client=True)))
 
 
 def _own_codes() -> dict[str, Any]:

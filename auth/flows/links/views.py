@@ -104,7 +104,7 @@ def verify() -> Response:
     outcome = spend(asked, body["type"], proof, redirects=False, for_client=True)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
-    return JsonResponse(token_response(asked, outcome.session, **outcome.members))
+    return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))
 
 
 def _decline(form: Mapping[str, str]) -> Response:

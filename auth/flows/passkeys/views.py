@@ -53,7 +53,9 @@ def finish_passkey_sign_in() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
     return JsonResponse(
-        token_response(asked, sign_in(asked, read_body(factor_schemas.PasskeyResponse()), for_client=True))
+        token_response(
+            asked.parts, sign_in(asked, read_body(factor_schemas.PasskeyResponse()), for_client=True)
+        )
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from auth.core.tokens.access_tokens import SECOND_STEP
 from auth.extensions import TokenHook
 from auth.web.asked import Asked
+from auth.web.context import Latchkey
 from auth.web.errors import unavailable
 from sql import Transaction, queries
 
@@ -46,10 +47,10 @@ class Issue:
             if now.decides != self.decides:
                 raise unavailable()
 
-    def claims(self, asked: Asked, composed: dict[str, Any]) -> dict[str, Any]:
+    def claims(self, parts: Latchkey, composed: dict[str, Any]) -> dict[str, Any]:
         """Return the claims to sign, from the claims that were written."""
         if self.answer is None:
-            if token_hook(asked):
+            if token_hook(parts):
                 raise RuntimeError("a token is issued without its hook")
             return composed
         # The answer, with the times and the level that were written meanwhile.
@@ -60,7 +61,7 @@ class Issue:
 
 # Not for the session of a browser on our pages.
 def is_asked(asked: Asked, *, for_client: bool) -> bool:
-    return for_client and token_hook(asked) is not None
+    return for_client and token_hook(asked.parts) is not None
 
 
 def about_new(
@@ -89,10 +90,10 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
     return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
 
 
-def about_refresh(asked: Asked, session_id: str, counter: int) -> Issue:
+def about_refresh(parts: Latchkey, session_id: str, counter: int) -> Issue:
     """Count a refresh, then ask the hook, which must be set."""
-    row = queries.begin_refresh(asked.db, session_id=session_id, counter=counter)
-    return answered(asked, Issue(session_id), row and compose(asked, row, session_id), row, "token_refresh")
+    row = queries.begin_refresh(parts.db, session_id=session_id, counter=counter)
+    return answered(parts, Issue(session_id), row and compose(parts, row, session_id), row, "token_refresh")
 
 
 def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
@@ -101,25 +102,29 @@ def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
         known = issue.user_id, issue.decided_by
         row = queries.select_token(asked.db, user_id=known[0], session_id=known[1], **steps)
     return answered(
-        asked, issue, row and compose(asked, row, issue.session_id), row, row.amr[-1]["method"] if row else ""
+        asked.parts,
+        issue,
+        row and compose(asked.parts, row, issue.session_id),
+        row,
+        row.amr[-1]["method"] if row else "",
     )
 
 
-def answered(asked: Asked, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
+def answered(parts: Latchkey, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
     """Ask the hook about the claims of a row with `decides`, if it has any."""
-    ask = token_hook(asked)
+    ask = token_hook(parts)
     if ask is None or claims is None:
         return replace(issue, decides=_NOTHING)
     return replace(issue, decides=row.decides, answer=ask(claims, method))
 
 
-def token_hook(asked: Asked) -> TokenHook | None:
-    return next((hook for each in asked.parts.extensions if (hook := each.token_hook())), None)
+def token_hook(parts: Latchkey) -> TokenHook | None:
+    return next((hook for each in parts.extensions if (hook := each.token_hook())), None)
 
 
-def compose(asked: Asked, row: Any, session_id: str) -> dict[str, Any]:
+def compose(parts: Latchkey, row: Any, session_id: str) -> dict[str, Any]:
     """Return the claims of a session, a row of `open_session`."""
     own = {"session_id": session_id, "aal": row.aal, "amr": row.amr}
-    claims = asked.parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
-    is_restricted = row.lacks_step and asked.settings.mfa_tokens == SECOND_STEP
-    return asked.parts.access_tokens.restricted(claims) if is_restricted else claims
+    claims = parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    is_restricted = row.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
+    return parts.access_tokens.restricted(claims) if is_restricted else claims

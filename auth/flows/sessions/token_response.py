@@ -13,6 +13,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
 from auth.web import audit
 from auth.web.asked import Asked
+from auth.web.context import Latchkey
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -78,21 +79,21 @@ def raise_session(
     return queries.raise_session(tx, **columns, network=asked.client["network"])
 
 
-def token_response(asked: Asked, session: Session, **members: Any) -> str:
+def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
     """Return the body of the response, as JSON."""
     # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(asked, session))
+    body = json.dumps(members | tokens(parts, session))
     return f'{body[:-1]}, "user": {session.row.user_object}}}'
 
 
-def tokens(asked: Asked, session: Session) -> dict[str, Any]:
-    row, access_tokens = session.row, asked.parts.access_tokens
+def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
+    row, access_tokens = session.row, parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(session.issue.claims(asked, compose(asked, row, row.session_id))),
+        "access_token": access_tokens.sign(session.issue.claims(parts, compose(parts, row, row.session_id))),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
-        "refresh_token": asked.parts.refresh_tokens.make(row.session_id, row.counter),
+        "refresh_token": parts.refresh_tokens.make(row.session_id, row.counter),
     }
 
 

@@ -28,13 +28,13 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
         raise ApiError("key.invalid_credentials")
     claims, issue = _compose(asked, row), Issue(user_id=row.user_id)
     if is_asked(asked, for_client=True):
-        issue = answered(asked, issue, claims, row, "api_key")
+        issue = answered(asked.parts, issue, claims, row, "api_key")
         with asked.db.transaction() as tx:
             issue.confirm(tx)
             if queries.select_api_key(tx, id=id, key_macs=asked.parts.api_keys.macs(key)) is None:
                 raise unavailable()
     return {
-        "access_token": asked.parts.access_tokens.sign(issue.claims(asked, claims)),
+        "access_token": asked.parts.access_tokens.sign(issue.claims(asked.parts, claims)),
         "token_type": "bearer",
         "expires_in": claims["exp"] - claims["iat"],
         "expires_at": claims["exp"],

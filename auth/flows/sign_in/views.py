@@ -15,7 +15,7 @@ from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.web import answered_by, g, limits, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web.context import current_parts, latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
@@ -55,7 +55,7 @@ def login_admin() -> Response:
     )
     user, since = json.loads(session.row.user_object), session.row.admin_since
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
-    return JsonResponse(token_response(asked, session, admin_details=details))
+    return JsonResponse(token_response(asked.parts, session, admin_details=details))
 
 
 @queued
@@ -65,7 +65,7 @@ def _by_password() -> Response:
     asked = current_asked()
     return JsonResponse(
         token_response(
-            asked, sign_in_with_password(asked, read_body(schemas.PasswordGrant()), for_client=True)
+            asked.parts, sign_in_with_password(asked, read_body(schemas.PasswordGrant()), for_client=True)
         )
     )
 
@@ -73,22 +73,22 @@ def _by_password() -> Response:
 @counted("refresh")
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
-    asked = current_asked()
+    parts = current_parts()
     body = read_body(_REFRESH_GRANT)
     try:
-        sent = latchkey.refresh_tokens.read(body["refresh_token"])
+        sent = parts.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    issue = issuing.about_refresh(asked, *sent) if issuing.token_hook(asked) else Issue(sent.session_id)
-    row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
+    issue = issuing.about_refresh(parts, *sent) if issuing.token_hook(parts) else Issue(sent.session_id)
+    row = queries.refresh_session(parts.db, **sent._asdict(), decides=issue.decides)
     if row is None:
         # The user or the session has changed since the hook was asked. Without an answer, there is no token.
         raise unavailable() if issue.answer else _refresh_refusal(sent)
-    settings = latchkey.settings
+    settings = parts.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
         g.add_window(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return JsonResponse(token_response(asked, Session(row, issue)))
+    return JsonResponse(token_response(parts, Session(row, issue)))
 
 
 def _refresh_refusal(sent: RefreshToken) -> ApiError:
@@ -113,7 +113,7 @@ def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     return JsonResponse(
         token_response(
-            asked, exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
+            asked.parts, exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
         )
     )
 

@@ -8,7 +8,7 @@ from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
 from auth.web import audited, counted, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web.context import current_parts, latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
 from auth.web.limits import limited, limiter, queued
@@ -68,7 +68,7 @@ def _sign_up() -> Response:
 
 def _signed_in(session: Session) -> Response:
     user = json.loads(session.row.user_object)
-    return _created(user | _SHOWN | tokens(current_asked(), session) | {"user": user})
+    return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
 
 
 def _created(body: dict[str, Any]) -> Response:

@@ -132,7 +132,7 @@ class Service:
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
-            response = tokens(asked, self._open_session(asked, user_id, aal, for_client=True))
+            response = tokens(self._parts, self._open_session(asked, user_id, aal, for_client=True))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens

@@ -106,7 +106,7 @@ def redirect_signed_in(
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
         return _sign_in_browser(target, outcome.session.row, way, is_removed=is_removed)
-    members = token_response.tokens(current_asked(), outcome.session) | (
+    members = token_response.tokens(current_parts(), outcome.session) | (
         {"type": link_type} if link_type else {}
     )
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
