@@ -35,11 +35,11 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # What each of these reached when reached.json, which is next to this file, was written; a change of one changes both.
 # The aim is three quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 341, "lines": 3_400, "files": 88, "statements": 48, "lines of SQL": 1_568},
-    "POST /token password": {"functions": 75, "files": 29},
+    "all": {"functions": 372, "lines": 3_618, "files": 93, "statements": 49, "lines of SQL": 1_636},
+    "POST /token password": {"functions": 86, "files": 32},
     "GET /user": {"functions": 39},
-    "POST /token refresh_token": {"functions": 50},
-    "PUT /user": {"functions": 107},
+    "POST /token refresh_token": {"functions": 54},
+    "PUT /user": {"functions": 118},
 }
 # How much of that may be reached: five percent more.
 TOLERANCE = 1.05

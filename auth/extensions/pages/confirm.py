@@ -40,8 +40,8 @@ def confirm(problem: Problem | None = None) -> Response:
         return _page(problem)
     known = guard.live_caller()
     if request.method == "POST":
-        asked, form = current_asked(), read_form(form_schemas.ProofForm())
-        record_reauthentication(asked, known, form | {"browser_hash": asked.browser_hash})
+        asked, sent = current_asked(), read_form(form_schemas.ProofForm())
+        record_reauthentication(asked, known, sent | {"browser_hash": asked.browser_hash})
         return redirect_to_own(own_page(request.form.get("next")) or "account")
     is_by_factor = known.has_factor and known.aal == "aal2"
     return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
