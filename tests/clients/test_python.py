@@ -90,7 +90,7 @@ class TestSignUp:
                 auth.sign_up(DAVE)
 
     def test_with_a_captcha_token(self, connect, make_app):
-        """Of the library of ALTCHA, in the option that the clients have for it."""
+        """The token is from ALTCHA's library, in the clients' option for it."""
         with served(make_app(AUTH_CAPTCHA="altcha", AUTH_CAPTCHA_COST="1")) as asking:
             auth = connect(of=asking).auth
             with refused(400, "captcha_failed", f"{CAPTCHA} (no captcha_token found)"):

@@ -188,7 +188,7 @@ class TestRetention:
 
 
 class TestDynamicClients:
-    """Anybody may register one, and those that nobody allows must not fill the database."""
+    """A stranger may register clients. Those without a grant must not fill the database."""
 
     OLD = "created_at = now() - interval '7 days', updated_at = now() - interval '7 days'"
 

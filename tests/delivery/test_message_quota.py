@@ -131,7 +131,7 @@ class TestOneAMinute:
         assert (counts(), database.count("users")) == ((1, 2), 1)
 
     def test_sign_up_over_the_limit_replaces_none(self, client, outbox, database):
-        """Only the password of the first is in doubt now."""
+        """Now only the password of the first sign-up is in doubt."""
         sign_up(client, email=DAVE)
         before = database.everything("identities", "one_time_tokens")
         sign_up(client, email=DAVE, password="Mallorys-Horse-1")

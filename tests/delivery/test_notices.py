@@ -46,7 +46,7 @@ def change_password(session, count):
 
 
 class TestUnprovedAddress:
-    """Nobody has proved that a mailbox is the user's, so changes of that user are not its reader's business."""
+    """The mailbox is not proved to be the user's, so its reader must not learn of changes."""
 
     @pytest.mark.parametrize("setting", ["AUTH_AUTOCONFIRM=true", "AUTH_EMAIL_CONFIRM_REQUIRED=false"])
     def test_changes_of_a_user_send_nothing_to_an_email_that_nobody_proved(self, make_app, outbox, setting):

@@ -1,4 +1,4 @@
-"""Which packages the documents tell their readers to install: only those whose owner has been checked."""
+"""The documents recommend only packages whose owner has been checked."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Every mistake in a setting, and every failure of a start or a command, says what mends it."""
+"""Every mistake in a setting, and every failure of a start or a command, has a remedy."""
 
 import ast
 import builtins
@@ -118,7 +118,7 @@ def quotes(handler: ast.ExceptHandler, found: set[str]) -> bool:
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """Yield paths and what their modules tell the operator."""
+    """Yield paths and the operator messages of their modules."""
     told = failures()
     quoting = [node for node in SCOPES if isinstance(node, ast.ExceptHandler) and quotes(node, told)]
     quoted = {node for handler in quoting for node in ast.walk(handler)}

@@ -18,7 +18,7 @@ from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, stri
     ids=lambda statement: statement.name,
 )
 def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
-    """And returns that as its `state`, for the caller alone."""
+    """It returns that as its `state`, only for the caller."""
     session = alice.open_session()
     values = dict.fromkeys(statement.parameters) | {
         "caller_id": alice.id,

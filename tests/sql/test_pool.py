@@ -234,7 +234,7 @@ def test_connections_that_no_request_needs_are_closed_but_one(pool, database_url
 
 
 def test_request_that_ends_while_its_connection_is_opened_leaves_room_for_the_next(pool, monkeypatch):
-    """As a greenlet does whose client has hung up."""
+    """Like a greenlet whose client has disconnected."""
 
     class HungUp(BaseException):
         pass
@@ -256,7 +256,7 @@ def test_request_that_ends_while_its_connection_is_opened_leaves_room_for_the_ne
 
 
 class TestPostgresThatRefusesConnections:
-    """A role may have only so many, as a managed database gives."""
+    """A managed database may limit the connections of a role."""
 
     @pytest.fixture
     def limited(self, database_url) -> Iterator[str]:

@@ -24,7 +24,7 @@ def test_marked_columns_are_columns():
 
 
 def test_none_in_an_unmarked_column_fails_the_tests(parts, alice, monkeypatch):
-    """So that a header cannot promise more than its statement keeps."""
+    """This keeps the header of a statement true."""
     statement = sql.shipped()["select_addresses"]
     assert "phone" in statement.nullable
     with monkeypatch.context() as patch:

@@ -36,7 +36,7 @@ def bearer(token: str) -> dict[str, Any]:
 
 
 def insert_key(database: Rows, user_id: str) -> None:
-    """Insert an API key that nobody knows."""
+    """Insert an API key with an unknown secret."""
     database.run(
         "INSERT INTO api_keys (id, user_id, name, key_mac, scopes)"
         " VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')",

@@ -15,7 +15,7 @@ _TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in
 
 
 class Web:
-    """A name server, and the network behind it: connections to a public address lead to the server."""
+    """A name server, and the network behind it: connections to a public address reach the server."""
 
     def __init__(self, target: HttpTarget) -> None:
         self.target, self.addresses = target, [PUBLIC]

@@ -14,6 +14,6 @@ def pytest_runtest_setup() -> None:
 
 
 def assert_left(left: float, *, of: float) -> None:
-    """Check what is left of some seconds that began in this test: all but those for which it has run."""
+    """Check the rest of some seconds that began in this test: all except its own run time."""
     ran = time.monotonic() - _began_at
     assert of - ran - 1 <= left <= of, f"{left} of {of} s are left after {ran:.1f} s"

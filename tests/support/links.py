@@ -185,7 +185,7 @@ def decline(client: Any, type: str, token: str | None) -> Any:
 
 
 def _to_site(type: str) -> dict[str, str]:
-    # Otherwise these lead to the page for a new password, see tests/flows/links/test_link_targets.py.
+    # Otherwise these open the page for a new password, see tests/flows/links/test_link_targets.py.
     return {"redirect_to": SITE} if type in ("invite", "recovery") else {}
 
 

@@ -128,7 +128,7 @@ def allow(
 def granted_code(
     database: Rows, client: Client, session: Session, scopes: str = "openid email", **columns: Any
 ) -> str:
-    """Return a code that the user of a session has allowed, with a challenge unless that is None."""
+    """Return a code of an approved request of a session's user, with a challenge unless it is None."""
     code = secrets.token_urlsafe(32)
     given = {"user_id": session.user["id"], "client_id": client.id, "scopes": scopes.split()}
     grant(database, *given.values())

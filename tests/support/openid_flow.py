@@ -30,7 +30,7 @@ class Application:
         return answer(page.url, self.redirect_uri)
 
     def authorized(self, visitor: Visitor, **changes: Any) -> dict[str, str]:
-        """Let a user who is signed in allow what is asked for, and return what comes back."""
+        """Let a signed-in user approve a request, and return the answer."""
         page = self.begin(visitor, **changes)
         return self.returned(allow(visitor) if urlsplit(page.url).path == "/oauth/consent" else page)
 

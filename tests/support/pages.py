@@ -83,7 +83,7 @@ class Visitor(UserAgent):
         return queries.keep_typed_address(self._parts.db, browser_hash=hashed, **kept).id
 
     def told(self, **values: str) -> str:
-        """Return the query by which the service tells this browser what has happened."""
+        """Return the query with which the service shows a result in this browser."""
         name = f"{'__Host-' if self.origin.startswith('https:') else ''}{VISIT}"
         cookie = self.cookie(name)
         assert cookie, "visit a page first"

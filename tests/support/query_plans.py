@@ -73,7 +73,7 @@ def analyze(url: str) -> None:
 
 @contextmanager
 def estimated(url: str, table: str, rows: int) -> Iterator[None]:
-    """Have Postgres take a table for one of so many rows, and keep autovacuum from counting them."""
+    """Make Postgres estimate this number of rows for a table, and keep autovacuum from counting them."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         connection.autocommit = True
         # One transaction, whose lock autovacuum does not wait for.

@@ -13,7 +13,7 @@ from tests.support.factors import App
 from tests.support.processes import wait_until
 from tests.support.users import PASSWORD, Person
 
-# The delivery process tells applications on this machine of ended sessions.
+# The delivery process notifies applications on this machine of ended sessions.
 TELLS = {"AUTH_DELIVER": "true", "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true"}
 ENDS = ("sign-out", "ban", "removed application")
 

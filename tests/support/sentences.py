@@ -1,4 +1,4 @@
-"""The shape of what commands print: what is wrong, what it means, and what mends it."""
+"""The form of commands' messages: the problem, its consequence, and the remedy."""
 
 import re
 
@@ -15,7 +15,7 @@ _ACT = (
 
 
 def problem(text: str) -> str | None:
-    """Return what is wrong with a sentence about a fault."""
+    """Return the mistake in a sentence about a fault, or None."""
     if not re.fullmatch(r"[^\n]{10,}[.?]", text):
         return "does not end with a full stop"
     # What another program says is quoted after a colon.
@@ -23,7 +23,7 @@ def problem(text: str) -> str | None:
 
 
 def problem_of_remedy(text: str | None) -> str | None:
-    """Return what is wrong with a remedy: it begins with a verb, and ends with a full stop or a line to paste."""
+    """Return the mistake in a remedy: it must begin with a verb, and end with a full stop or a line to paste."""
     if not text or not re.match(r"(If .+, )?[A-Z]?[a-z]+ ?", text):
         return "does not begin with a word"
     if not text.endswith(".") and not re.search(rf": {_LINE}[^\n]*$", text):
@@ -32,7 +32,7 @@ def problem_of_remedy(text: str | None) -> str | None:
 
 
 def problem_of_failure(text: str) -> str | None:
-    """Return what is wrong with a line that says what fails and what mends it; {} is a value."""
+    """Return the mistake in a line with a failure and its remedy; {} is a value."""
     sentences = re.split(r"(?<=[.?:}]) |\n *", text)
     # A remedy on a line of its own has its own tests.
     if not any(re.match(_ACT, sentence) for sentence in sentences) and not text.endswith("\n  {}"):

@@ -51,7 +51,7 @@ def test_extension_that_is_off_is_not_imported(modules):
 
 
 def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_database):
-    """In a process of its own, as this one has imported all extensions."""
+    """It runs in its own process, because this one has imported all extensions."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["TEST_EXTENSIONS"] = "none"
     environment.pop("TEST_SHUFFLE", None)  # alone.py is first: the others import other extensions

@@ -15,12 +15,12 @@ from sql import schema
 from tests.support.contract import OPENAPI
 
 ROOT = OPENAPI.parent
-# They report what is missing of an endpoint; the page's own test does the rest.
+# They report missing parts of an endpoint; the page's own test does the rest.
 OF_ENDPOINTS = (
     *("tests/source/test_contract.py", "tests/source/test_structure.py", "tests/sql/test_every_statement.py"),
     *("tests/web/test_contract_of_routes.py", "tests/web/test_every_route.py", "tests/web/test_levels.py"),
 )
-# What else reports what is missing of an extension.
+# Further tests that report missing parts of an extension.
 OF_EXTENSIONS = (
     "tests/source/test_layers.py",
     "tests/system/test_extensions.py",
@@ -93,7 +93,7 @@ def copy(tmp_path) -> Path:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_test_of_a_page_ends_with_its_only_assertion(page):
-    """Or another line of the page could be left out without a failure."""
+    """Otherwise another line of the page could be missing without a failure."""
     test = ast.parse(dict(blocks(page))[own_test(page)])
     found = [node for node in test.body if isinstance(node, ast.FunctionDef)]
     functions = [each for each in found if each.name.startswith("test_")]

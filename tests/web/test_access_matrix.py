@@ -202,7 +202,7 @@ def test_public_routes_ignore_credentials(client, credentials):
 
 
 def test_pages_and_console_ignore_what_applications_have(client, app, applications, database):
-    # The page of a passkey writes a challenge, whoever opens it.
+    # The page of a passkey writes a challenge for every visitor.
     kept = set(TABLES) - {"factor_challenges"}
     before = database.everything(*kept)
     for method, path, _ in (*page_routes(app), *console_routes(app)):

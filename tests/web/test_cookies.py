@@ -7,7 +7,7 @@ from tests.support.cases import cases
 from tests.support.pages import Visitor
 
 OURS = f"__Host-{SESSION}"
-# What is a space to some parsers, and part of the name to browsers, which allow it before `__Host-`.
+# A space for some parsers, but a part of the name for browsers, which allow it before `__Host-`.
 SPACES = ["\xa0", "\x85", "\x1c", "\x1f", "\x0b", "\x0c", " \xa0", "\xa0 "]
 
 

@@ -1,4 +1,4 @@
-"""GET /gate, which proxies of 0.5.0 and 0.5.1 go on asking: what is not refused, they let in."""
+"""GET /gate, which proxies of 0.5.0 and 0.5.1 still ask: they let in every request that is not refused."""
 
 import pytest
 from structlog.testing import capture_logs

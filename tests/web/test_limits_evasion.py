@@ -172,7 +172,7 @@ class TestWaysOfSending:
 
 class TestManyPasswords:
     def test_success_returns_no_failure(self, limited_failures, alice, mallory):
-        """Neither with another user, nor with the same user from the same network or another one."""
+        """Not for another user, nor for the same user from the same network or another one."""
         client, answers = limited_failures, []
         body = {"email": alice.email, "password": PASSWORD}
         for number in range(5):

@@ -389,7 +389,7 @@ def test_every_row_of_the_table_is_about_something():
 
 
 def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject, database):
-    """And what was added in the recovery itself stays."""
+    """Additions of the recovery itself stay."""
     user = subject(Situation("recovery", "aal1", "fresh", "recent"))
     database.run("UPDATE sessions SET aal = 'aal2'")
     for act, needed, ask in PATHS:

@@ -173,7 +173,7 @@ class TestProvider:
 
 
 class TestAuthorizationRequest:
-    """The user sees an error of the application, or of a page, and the operator has to mend it."""
+    """The user sees an error of the application or a page, and the operator must fix it."""
 
     @cases(
         ("columns", "changes", "reason", "remedy"),

@@ -1,4 +1,4 @@
-"""Bodies that are refused with 400, by route: the answer tells what is wrong, and nothing changes.
+"""Bodies that are refused with 400, by route: the answer has the reason, and nothing changes.
 
 What no route takes is in tests/web/test_hostile_bodies.py, and challenges are in test_pkce_links.py.
 """
@@ -54,7 +54,7 @@ KEYS: list[dict[str, Any]] = [
     {"name": "x", "scopes": [f"s{number}" for number in range(21)]},
 ]
 
-# By route, bodies and what is wrong with them.
+# By route, bodies and their mistakes.
 REFUSED: dict[str, Sequence[tuple[dict[str, Any], Any]]] = {
     "/signup": [
         ({"password": PASSWORD}, EITHER),
@@ -148,7 +148,7 @@ REFUSED: dict[str, Sequence[tuple[dict[str, Any], Any]]] = {
         (URL | {"description": 5}, "description: must be a string"),
     ],
 }
-# How a message may describe the user that it makes, if there is none.
+# The ways in which a request for a message may describe the user that it creates.
 DESCRIPTIONS: list[tuple[dict[str, Any], Any]] = [
     ({"create_user": 1}, "create_user: must be true or false"),
     ({"data": []}, "data: must be an object"),

@@ -75,7 +75,7 @@ def default_app(environment):
 def routes(app: Any) -> Iterator[tuple[str, str, str]]:
     """Yield method, path and endpoint of each route that may have a body."""
     for rule in app.url_map.iter_rules():
-        # It leads to a page, and counts nothing, or strangers could close the sign-out of a network.
+        # It opens a page and counts nothing, or strangers could block the sign-out of a network.
         if rule.rule == "/oauth/logout":
             continue
         path = re.sub("<[^>]+>", AN_ID, rule.rule)

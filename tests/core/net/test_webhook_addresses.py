@@ -159,7 +159,7 @@ class TestUrl:
 class TestConnection:
     @pytest.fixture
     def registered(self, hooks, names, target):
-        """A webhook of a name that leads to the target now."""
+        """A webhook whose host name resolves to the target now."""
         names["hooks.example"] = ["127.0.0.1"]
         return hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
 

@@ -199,7 +199,7 @@ class TestSigningIn:
         assert (page.url.endswith("/account"), asks in page.text) == (True, False)
 
     def test_refused_sign_in_tells_nothing_about_leaks(self, guarded, make_app, alice, database):
-        """Neither a wrong password that has leaked, nor a right one whose verdict may not be told."""
+        """Neither with a leaked wrong password, nor with a right one whose verdict must not be revealed."""
         limited = {
             "AUTH_PASSWORD_LEAKED_FILE": guarded.extensions[
                 EXTENSION

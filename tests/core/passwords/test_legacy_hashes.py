@@ -268,7 +268,7 @@ class TestWork:
                 monkeypatch.setattr(*function, computing)
             before = work()
             assert not passwords.check(text, stored)
-            # All of it is in the threads that the queue admits to.
+            # The hashing threads do all of it.
             assert in_threads.pop() == work() - before
             return work() - before
 

@@ -175,7 +175,7 @@ class TestStrength:
         assert database.count("users") == 0
 
     def test_nearly_all_of_3000_common_passwords_are_refused_with_additions_too(self, make_app):
-        """Those of a list that the service does not read. What remains is of accounts that one program made, or rare."""
+        """The list is not read by the service. The accepted ones are from accounts of one program, or rare."""
         settings = make_app(AUTH_PASSWORD_REQUIREMENTS="").extensions[EXTENSION].settings
         common = [password for password in _common_passwords() if len(password) >= 8][:3000]
         assert len(common) == 3000
@@ -207,7 +207,7 @@ class TestStrength:
             assert reasons(register(client, password)) == ["common"]
 
     def test_password_of_very_many_parts_that_repeat_is_checked(self, make_app):
-        """Its repeated parts repeat others in turn; looked at again and again, they took hours."""
+        """Its repeated parts contain repetitions themselves; checking them again and again took hours."""
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
         assert register(client, "!!?!11?!1!1???1?1!!11?!???!1!?!!!").status_code == 201
 

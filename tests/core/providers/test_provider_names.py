@@ -1,4 +1,4 @@
-"""The names by which clients of Supabase call providers lead to ours."""
+"""Supabase clients' names of providers select ours."""
 
 import pytest
 

@@ -166,7 +166,7 @@ def test_token_from_before_a_move_that_wrote_no_echoes_is_dead(service):
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody with a copy of a token: the newest that this holder has, and whether it was issued to them."""
+    """A holder of a copy of a token: the newest one, and whether it was issued to this holder."""
 
     token: int
     is_own: bool = False

@@ -201,7 +201,7 @@ class TestEndOfTheStep:
         assert audience(waiting.result()) == STEP
 
 
-# The level admits the session, and what it changes decides: see docs/security.md, "Who may change what".
+# The level accepts the session; the kind of change decides: see docs/security.md, "Who may change what".
 DECIDED_BY_ACT = {
     ("put", "/user"),
     ("delete", "/user/identities/{identity_id}"),

@@ -120,7 +120,7 @@ class TestAccessTokens:
 class TestIdTokens:
     @pytest.fixture
     def told(self, make_app, database, alice):
-        """Return what userinfo and the ID token tell an application."""
+        """Return the claims of userinfo and the ID token."""
         application = make_client(database)
 
         def told(scopes, paths=ID_CLAIMS):

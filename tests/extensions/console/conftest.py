@@ -8,7 +8,7 @@ from tests.support.users import PASSWORD
 
 @pytest.fixture
 def operator(app, carol) -> Visitor:
-    """The browser of Carol, an administrator, who has just signed in, which is enough on this machine."""
+    """The browser of Carol, an administrator, after a sign-in, which is enough on this machine."""
     return Visitor(app).with_session_of(carol)
 
 

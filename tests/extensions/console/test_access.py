@@ -34,7 +34,7 @@ def test_sign_in_leads_back_to_the_page_of_the_console_and_to_no_other(app, caro
 
 
 def test_password_of_an_administrator_alone_enrols_no_first_factor(make_app, carol, database):
-    """A thief has it, and neither the mailbox nor the command line."""
+    """A thief has the password, but neither the mailbox nor the command line."""
     app = make_app(AUTH_BASE_URL=PUBLIC_URL)
     thief = Visitor(app, PUBLIC_URL).signed_in_as(carol)
     by_code = f"{PUBLIC_URL}/account/confirm?by=code&next="

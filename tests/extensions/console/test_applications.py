@@ -25,7 +25,7 @@ NEW = {
 }
 _NAMES = re.compile(r'<td class="long"><a [^>]+>(?:<bdi translate="no">)?([^<]+)<')
 _SECRET = re.compile(r"<dt>Secret</dt><dd><code>([\w-]{43})</code>")
-# The name would read “Grafana is trusted”, and the picture tell its host who looks.
+# The name could read “Grafana is trusted”, and the picture would reveal the visitor to its host.
 PLANTED = '\u202edetsurt si\u202c <b>Grafana</b>"><img src=x>\u200b'
 LOGO = "https://tracker.example/logo.png?operator"
 

@@ -85,7 +85,7 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
     fields = operator.page.forms[-1].fields
     for id, said in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
         page = operator.visit(f"/console/users/chosen/ban?id={id}")
-        # Without anybody to ban, there is no button for it.
+        # Without a user to ban, there is no button.
         assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
         assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
 
@@ -135,7 +135,7 @@ def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alic
 def test_second_request_leaves_the_rest_to_the_first_one(
     begin, operator, alice, bob, carol, database, monkeypatch
 ):
-    """Asking again and again meanwhile would use up the limit of all acts."""
+    """Repeated requests meanwhile would use up the limit of all acts."""
     monkeypatch.setattr(bulk, "_CHUNK", 1)
     begin("end-sessions", alice, bob)
     path, fields = operator.page.url, operator.page.forms[-1].fields

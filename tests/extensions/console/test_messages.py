@@ -162,7 +162,7 @@ class TestPreview:
     def test_both_variants_are_what_the_api_and_the_pages_send(
         self, operator, app, client, database, deliver, server
     ):
-        """Each kind that has two, asked for both ways, as a real server receives it."""
+        """Each kind with two variants, requested both ways, as received by a real server."""
         firefox = {"User-Agent": FIREFOX}
 
         def by_api(address):

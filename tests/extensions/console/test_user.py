@@ -190,7 +190,7 @@ class TestTimeline:
         assert methods == [f"m{hour}," for hour in range(1, 16)]
         assert operator.visit(operator.link("First")).status == 200
         assert entries(operator) == whole[:25]
-        # What is written meanwhile does not shift a page.
+        # Concurrent writes do not shift a page.
         older = operator.link("Next")
         act(database, alice.id, "banned")
         operator.visit(older)

@@ -173,7 +173,7 @@ class TestActs:
         assert "not confirmed yet" not in words(page)
         for message in sent:
             assert_error(type_in(client, message.kind, message.to, message.code), 403, "otp_expired")
-        # Nobody is signed out, and no address has changed.
+        # No user is signed out, and no address has changed.
         assert session.get("/user").json["email"] == alice.email
         assert "Withdraws" not in go(alice, "addresses")
 

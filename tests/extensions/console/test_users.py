@@ -344,7 +344,7 @@ class TestManyRows:
             assert (query, counted(operator.visit(f"/console/users?{query}"))) == (query, count)
 
     def test_common_words_are_looked_for_in_the_order_of_the_list(self, operator, database_url):
-        """In a table of a million users, which Postgres takes it for."""
+        """Postgres is made to expect a million users."""
         queries = (
             "q=user77+77.exam",
             "q=exam+user77",

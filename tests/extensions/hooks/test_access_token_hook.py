@@ -39,7 +39,7 @@ begin
   return event;
 end;
 """
-# A small token: only what is listed.
+# A small token with only the listed claims.
 SMALL = """
 declare
   new_claims jsonb := '{}';
@@ -195,7 +195,7 @@ class TestClaims:
     def test_introspection_has_the_claims_and_says_itself_what_is_active(
         self, make_app, define, alice, service_role, database
     ):
-        """Those of the token: the hook is not asked about what has changed since."""
+        """The claims are those of the token: the hook is not called about later changes."""
         settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_API_KEYS": "true"}
         client = make_app(**settings).test_client()
 

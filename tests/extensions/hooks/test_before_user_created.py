@@ -1,4 +1,4 @@
-"""The hook before-user-created: asked about each new user, and never a way to learn who has an account."""
+"""The hook before-user-created is called for each new user, and never reveals who has an account."""
 
 import base64
 import json

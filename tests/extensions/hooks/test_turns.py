@@ -1,4 +1,4 @@
-"""Whose turn it is to ask a hook: one user's requests keep nobody else waiting, and hold no connection."""
+"""Turns of hook calls: one user's requests do not make others wait, and hold no connection."""
 
 import threading
 import time

@@ -71,7 +71,7 @@ class TestResource:
 
     @cases("resource", OURS)
     def test_that_has_become_one_gets_no_token(self, http, database, alice, resource):
-        """By a changed setting, for each grant."""
+        """A changed setting has made it one, for each grant."""
         app_client, session = make_client(database), alice.open_session(client=http)
         code = granted_code(database, app_client, session, resource=resource)
         assert_refused(app_client.redeem(http, code), "invalid_target")

@@ -507,5 +507,5 @@ class TestWithoutAsking:
     "target", ["oauth/authorize?client_id=x", "oauth/continue", "auth/v1/oauth/authorize", "oauth/consent"]
 )
 def test_tokens_of_a_link_never_lead_to_a_page_that_redirects_on(parts, target):
-    """Browsers would carry them on in the fragment, to any registered redirect URI."""
+    """Browsers would keep them in the fragment, up to any registered redirect URI."""
     assert parts.redirects.checked(f"{SITE}/{target}") == parts.redirects.site_url

@@ -124,7 +124,7 @@ def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, 
 class TestBinding:
     def test_first_user_who_asks_alone_may_decide(self, session, begin, bob, app):
         path, other = begin(), bob.open_session(app.test_client())
-        # Nobody has asked yet.
+        # There is no request yet.
         assert_error(approve(session, path), 404, "oauth_authorization_not_found")
         session.get(path)
         assert_error(other.get(path), 404, "oauth_authorization_not_found")

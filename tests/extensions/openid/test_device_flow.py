@@ -253,7 +253,7 @@ class TestEnds:
 
 class TestElsewhere:
     def test_routes_of_authorizations_find_no_device(self, client, device, visitor, alice, database):
-        """Neither by its codes, nor by its id, before or after the decision."""
+        """They find it neither by its codes, nor by its id, before or after the decision."""
         session = alice.open_session(client)
         ids = [*device.codes.values(), database.value("SELECT id::text FROM oauth_requests")]
         for decide in (lambda: None, lambda: device.decide(visitor)):

@@ -45,7 +45,7 @@ class TestAsAnAddition:
         assert change == {"id": A_UUID, "type": "grant", "added_at": A_TIMESTAMP, "label": "Grafana"}
         assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
         assert (recent(session), state_of(database, opened)) == ([], None)
-        # Whoever may remove a grant may not end the user's own sessions.
+        # A caller who may remove a grant may not end the user's own sessions.
         assert other.get("/user").status_code == 200
         assert (
             database.count("audit_log", "action = 'grant_removed' AND details ->> 'client' = 'Grafana'") == 1
@@ -169,7 +169,7 @@ class TestEnd:
         assert claims_of(renewed["access_token"])["acr"] == "aal2"
 
     def test_request_in_progress_survives_a_new_password(self, client, alice, database):
-        """A user who has forgotten it may come from there."""
+        """The user may have started there and forgotten the password."""
         session, grafana = alice.sign_in(), make_client(database)
         url = client.get(authorize_path(grafana.id, redirect_uri=REDIRECT_URI)).location
         request = f"/oauth/authorizations/{url.partition('authorization_id=')[2]}"

@@ -1,4 +1,4 @@
-"""A role, or a setting of a client, that no longer admits a user ends that user's sessions at the client."""
+"""A role, or a setting of a client, that excludes a user ends that user's sessions at the client."""
 
 import pytest
 
@@ -19,7 +19,7 @@ CHANGES = {
 
 @pytest.fixture
 def narrow(app, client, service_role, app_client):
-    """Each way to change whom the client admits; tests/extensions/console has the third."""
+    """The ways to change who may use the client; tests/extensions/console has the third."""
     path = f"/admin/oauth/clients/{app_client.id}"
 
     def by_api(*roles: str) -> None:

@@ -82,7 +82,7 @@ class TestClaims:
         assert userinfo("openid roles") == {"roles": expected}
 
     def test_address_that_nobody_has_shown_is_not_verified(self, database, userinfo, alice):
-        """As with AUTH_AUTOCONFIRM: an application would take its user for the owner."""
+        """With AUTH_AUTOCONFIRM, for example, an application would mistake the user for the owner."""
         database.run("UPDATE users SET email_proved = false")
         assert userinfo("openid email") == {"email": alice.email, "email_verified": False}
         database.run("UPDATE users SET email = NULL")

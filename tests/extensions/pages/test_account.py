@@ -221,7 +221,7 @@ class TestDevices:
     def test_browser_ends_with_the_sessions_that_it_opened_for_applications(
         self, app, visitor, alice, database, by_page
     ):
-        """Otherwise those that the browser of a thief has opened would go on."""
+        """Otherwise the sessions opened by a thief's browser would continue."""
         thief = Visitor(app).signed_in_as(alice)
         browser = database.value("SELECT session_id FROM browser_sessions ORDER BY created_at DESC LIMIT 1")
         to = f"redirect_to={SITE}/app"

@@ -231,7 +231,7 @@ class TestRedirects:
         assert not is_signed_in(visitor)
 
     def test_client_that_registered_itself_gets_only_its_own_users_back(self, app, alice, hint, database):
-        """Anybody could make our page lead anywhere."""
+        """Otherwise a stranger could make our page open any website."""
         client_id = insert_client(database, is_dynamic=True, post_logout_redirect_uris=[BACK])
         visitor = Visitor(app)
         visitor.visit(path(id_token_hint=hint(aud=client_id)))
@@ -297,7 +297,7 @@ class TestLinkToSignOut:
         visitor.press("sign-out")
         assert not visitor.session_cookie
         assert alice.email not in visitor.page.text
-        # What the browser still has leads to no page of the account.
+        # The browser's cookie no longer opens any page of the account.
         assert alice.email not in visitor.visit("/account").text
 
     def test_without_an_application_it_leads_to_our_page(self, app, alice):

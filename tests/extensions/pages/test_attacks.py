@@ -142,7 +142,7 @@ class TestForms:
 
 
 def test_user_without_a_factor_gets_no_recovery_codes(visitor, alice, database):
-    """A thief would keep them for the day on which the owner sets up a factor."""
+    """A thief would keep them until the owner sets up a factor."""
     visitor.signed_in_as(alice).visit("/account")
     assert visitor.send("/account/recovery-codes").url.startswith(f"{SITE}/account/two-step")
     assert database.count("recovery_codes") == 0

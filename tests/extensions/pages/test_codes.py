@@ -61,7 +61,7 @@ class TestBrowser:
             assert_refused(mallory, path, address, sent.code)
         for each in (type, "email"):
             assert_error(type_in(client, each, address, sent.code), 403, "otp_expired")
-        # Nobody else can use up its tries.
+        # Others cannot use up its tries.
         of_it = "subject IN (SELECT id::text FROM one_time_tokens WHERE target = %(to)s)"
         assert database.value(f"SELECT count(*) FROM failure_counts WHERE {of_it}", to=address) == 0
         visitor.page = waiting
@@ -149,7 +149,7 @@ class TestGuesses:
             assert WRONG in words(visitor.press("sign-in/verify", code=code))
 
     def test_twenty_tries_a_day_are_those_of_all_browsers(self, app, visitor, client, outbox, ask):
-        """More browsers are not more guesses."""
+        """More browsers do not give more guesses."""
         for number in range(20):
             if number % 4 == 0:
                 mallory = Visitor(app)

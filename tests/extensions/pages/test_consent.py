@@ -1,4 +1,4 @@
-"""Authorization requests of applications on our pages: what leads to consent, and what it leads to."""
+"""Authorization requests of applications on our pages: the steps before and after consent."""
 
 import re
 from urllib.parse import urlencode

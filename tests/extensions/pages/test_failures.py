@@ -309,7 +309,7 @@ class TestStories:
             assert (page.status, "Six-digit code" in page.text, said) == (200, True, action != "sign-in/code")
 
     def test_wait_for_a_code_does_not_tell_of_limits_that_others_use_up(self, make_app, alice):
-        """Those of a phone without a user are others than those of a user's."""
+        """A phone without a user has other limits than a user's phone."""
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="2 per hour")
         for number in ("+491701234567", "+491701234568"):
             visitor = Visitor(app)

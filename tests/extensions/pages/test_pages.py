@@ -249,7 +249,7 @@ class TestDeadLinkPage:
 
 @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
 def test_page_that_links_an_identity_masks_the_address_of_the_account(app, account, masked):
-    """It asks, as an attacker may have started the flow."""
+    """The page asks, because an attacker may have started the flow."""
     known = {"provider": "Google", "account": account, "flow": "x"}
     with app.test_request_context("/link-identity"):
         page = Page(pages.page("link_identity.html", form_target="https://provider.example", **known))

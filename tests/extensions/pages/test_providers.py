@@ -134,7 +134,7 @@ def test_address_that_begins_to_connect_needs_a_session_a_proof_and_a_provider(
 
 
 def settings_of(*names: str, **more: str) -> dict[str, str]:
-    """Return the settings of providers that nobody uses, of which only OKTA is not built in."""
+    """Return the settings of unused providers. Only OKTA is not built in."""
     values = {"CLIENT_ID": "id", "CLIENT_SECRET": "secret"}
     settings = {f"AUTH_PROVIDER_{name}_{key}": value for name in names for key, value in values.items()}
     return (

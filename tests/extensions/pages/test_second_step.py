@@ -60,7 +60,7 @@ def traded(client, url: str):
 
 @pytest.mark.parametrize("challenge", [{"code_challenge": CHALLENGE}, {}])
 def test_continuing_makes_no_network_known(visitor, client, alice, database, challenge):
-    """Otherwise wrong passwords of a thief who has the cookie would count as those of the user's network."""
+    """Otherwise a cookie thief's wrong passwords would count for the user's network."""
     visitor.with_session_of(alice)
     database.run("DELETE FROM known_networks")
     visitor.visit(f"/sign-in?{urlencode({'redirect_to': TARGET, **challenge})}")
@@ -89,7 +89,7 @@ class TestAuthenticatorApp:
 
     @pytest.mark.parametrize("way", ["second-step", "second-step/recovery"])
     def test_form_that_is_sent_twice_goes_on_and_gives_no_cookie(self, visitor, alice, database, way):
-        """By a double click, without JavaScript; another cookie would be for a thief of the first one."""
+        """As with a double click, without JavaScript; another cookie would benefit a thief of the first one."""
         app, session = set_up(alice.open_session())
         code = session.post("/recovery_codes", json={}).json["codes"][0]
         sign_in(visitor)

@@ -64,7 +64,7 @@ class TestSignUp:
             ("Summer-2026", "A season, month or weekday with digits and symbols is easy to guess."),
             (DAVE.title(), "Your own email or phone number is easy to guess."),
             (PASSWORD, None),
-            # The list of rules says what is missing.
+            # The list of rules shows the missing ones.
             ("Kx-9", None),
         ):
             visitor.visit("/sign-up")

@@ -137,7 +137,7 @@ def check_way_out(name: str, page: Page) -> None:
 
 
 def check_sentences(name: str, page: Page) -> None:
-    """Check that the title of the tab, and what is said of an error, are sentences for people."""
+    """Check that the title of the tab and the error messages are sentences for people."""
     title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
     assert title.strip(), name
     assert not NO_SENTENCE.search(title), (name, title)

@@ -55,7 +55,7 @@ def begun(service):
 
 @pytest.fixture
 def no_effect(google, acme, database):
-    """Assert that no code was redeemed and nobody was signed in."""
+    """Assert that no code was redeemed and no user signed in."""
 
     def check() -> None:
         assert "/token" not in google.paths() + acme.paths()

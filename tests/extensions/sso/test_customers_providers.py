@@ -22,7 +22,7 @@ REFUSED_ISSUERS = [
 
 @pytest.fixture
 def refused(sso, acme, database):
-    """Return a function that asserts that a body adds no provider, and returns what is wrong."""
+    """Return a function that asserts that a body adds no provider, and returns the error."""
     sso.delete(acme)
 
     def check(error_code="validation_failed", **changes):

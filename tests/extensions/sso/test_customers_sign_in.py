@@ -135,7 +135,7 @@ class TestWhom:
 
 
 class TestWhomNot:
-    """Attacks of a customer, or of somebody who has an account at a customer's provider."""
+    """Attacks of a customer, or of a person with an account at a customer's provider."""
 
     @cases(
         ("email", "claims"),

@@ -248,7 +248,7 @@ class TestUndo:
 
     @pytest.fixture
     def assert_restored(self, client, database):
-        """Open a link that undoes a change, and assert that the address is restored and nobody is signed in."""
+        """Open a link that undoes a change, and assert that the address is restored without a sign-in."""
 
         def assert_restored(link, email="alice@example.com", by=follow, client=client):
             response = by(client, "undo", link)

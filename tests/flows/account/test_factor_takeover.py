@@ -221,7 +221,7 @@ class TestLinkOfANotice:
     def test_link_that_a_node_of_0_3_0_wrote_asks_for_its_removed_factor(
         self, client, alice, changed, database
     ):
-        """That keeps the factor with the link of the notice of its removal."""
+        """The node keeps the factor with the link of the notice of its removal."""
         app, token = changed
         database.run(
             'UPDATE one_time_tokens SET restores = to_jsonb(f) || \'{"provider": "factor"}\''

@@ -14,7 +14,7 @@ from tests.support.users import DAVE, PASSWORD, sign_in
 
 PHONE = "+491701234567"
 GROUPS = {"groups": ["staff"]}
-# The doors by which anybody makes a user without a proof, with the address.
+# The requests with which a stranger creates a user without a proof, with the address.
 MAKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sign-up": ("/signup", {"email": DAVE, "password": "Mallorys-Horse-1", "data": {"name": "Mallory"}}),
     "sign-up by phone": ("/signup", {"phone": PHONE, "password": "Mallorys-Horse-1"}),

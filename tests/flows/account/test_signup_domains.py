@@ -31,7 +31,7 @@ def setting(request):
 
 @pytest.fixture
 def closed(make_app, setting):
-    """A client of an application where nobody at example.com may sign up."""
+    """A client of an application where no address at example.com may sign up."""
     return make_app(**setting).test_client()
 
 

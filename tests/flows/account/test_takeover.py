@@ -461,7 +461,7 @@ class TestRemoval:
     ids=["links of notices", "factors that were removed"],
 )
 def test_taking_back_has_one_home(what, homes):
-    """But the copies of old factors, which rows without a link keep for seven days."""
+    """Except for the copies of old factors, which rows without a link keep for seven days."""
     paths = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
     files = [path for path in paths if not path.name.startswith("nodes_of_")]
     found = [

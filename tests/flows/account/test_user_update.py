@@ -284,7 +284,7 @@ class TestReauthentication:
         assert put(session, password=NEW_PASSWORD, current_password=PASSWORD).status_code == 200
 
     def test_recovery_is_the_proof_for_the_new_password(self, make_app, alice, database, outbox):
-        """Within the time of a code: nobody can be asked for the password that is forgotten."""
+        """Within the lifetime of a code: the user cannot give the forgotten password."""
         client = make_app(AUTH_REAUTHENTICATION_AGE="always").test_client()
 
         def recover():

@@ -128,7 +128,7 @@ class TestPasswordHash:
     def test_user_signs_in_with_the_password_of_an_argon2_hash_and_it_is_renewed(
         self, create, client, database
     ):
-        """As the import takes it, and Django writes it."""
+        """In the formats of the import and of Django."""
         made = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
         for prefix in ("", "argon2"):
             database.run("DELETE FROM users")

@@ -214,7 +214,7 @@ class TestSessions:
 
     @pytest.mark.parametrize("minutes", [0, 2])
     def test_refresh_token_from_before_the_second_step_ends_the_session(self, alice, database, minutes):
-        """Also at once, and if nobody has used its successor."""
+        """Also at once, and if its successor is unused."""
         app, _session = set_up(alice.open_session())
         low = alice.open_session()
         high = raised(low, app)

@@ -54,7 +54,7 @@ class TestRequestsAtOnce:
     # One function spends them all.
     @pytest.mark.parametrize("type", ["magiclink", "email_change"])
     def test_link_succeeds_once(self, server, ask, database, type):
-        """By GET of a program, by the button of the page and by JSON."""
+        """By a program's GET, by the button of the page and by JSON."""
         message = ask(type)
         before = database.count("sessions")
         ways = (follow, press, hand_in)
@@ -174,7 +174,7 @@ def test_new_email_is_either_confirmed_or_withdrawn(server, alice, outbox, datab
     puts, made = answers[::2], wins(answers[1::2])
     assert {answer.status_code for answer in puts} == {200}
     assert made in ((0,) if codes_wait else (0, 1))
-    # Nobody is told that the old address stays if another answer says that the new one is confirmed.
+    # No answer claims that the old address stays if another says that the new one is confirmed.
     assert {answer.json["email"] for answer in puts} == {NEW_EMAIL if made else alice.email}
     assert {answer.json["new_email"] for answer in puts} == {alice.email if made else None}
     assert database.value("SELECT email FROM users") == (NEW_EMAIL if made else alice.email)

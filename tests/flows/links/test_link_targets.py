@@ -246,7 +246,7 @@ class TestUndo:
         assert "Your account is yours again" in words(page)
         assert ALICE not in page.text
         assert "Choose a new password" in words(page)
-        # The link may have been forwarded: it signs nobody in.
+        # The link may have been forwarded, so it does not sign in.
         assert visitor.session_cookie is None
         assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 0
         assert "Check your inbox" in words(visitor.submit())

@@ -72,7 +72,7 @@ def deliver(parts):
 
 @pytest.fixture
 def left(database, alice):
-    """What is pending of Alice, and the purposes of her links and codes that work."""
+    """Alice's pending changes, and the purposes of her valid links and codes."""
 
     def left():
         columns = "new_email, email_change_sent_at, new_phone, phone_change_sent_at"
@@ -115,7 +115,7 @@ class TestDoors:
         assert f"{kind}_change_sent_at" not in response.json or not response.json[f"{kind}_change_sent_at"]
         assert left() == NOTHING
         assert_void(client, outbox, kind)
-        # Nothing else has changed: nobody was signed out, told of it, or sent anything.
+        # Nothing else has changed: no user was signed out or notified.
         assert_ok(other.get("/user"), before | {"updated_at": A_TIMESTAMP})
         assert outbox.kinds() == [(f"{kind}_change", PENDING[kind])]
 

@@ -173,7 +173,7 @@ class TestRefusals:
         ],
     )
     def test_address_that_mailers_misread_is_refused(self, client, alice, service_role, database, address):
-        """On each route that takes one: line breaks, commas and brackets could inject recipients or headers."""
+        """On each route with an address: line breaks, commas and brackets could inject recipients or headers."""
         session, email = alice.open_session(), {"email": address.format(alice.email)}
         change = {"type": "email_change", "email": alice.email, "new_email": email["email"]}
         before = database.everything(*NOTHING_EXPIRED)

@@ -83,7 +83,7 @@ class TestCode:
     def test_first_sign_in_by_a_phone_set_by_an_administrator_keeps_the_account(
         self, client, service_role, alice, ask, database, confirmed
     ):
-        """The email was proved before: the sign-in by SMS is not the first proof."""
+        """The email was proved before, so the sign-in by SMS is not the first proof."""
         change = {"phone": PHONE} | confirmed
         response = client.put(f"/admin/users/{alice.id}", headers=service_role, json=change)
         assert response.status_code == 200

@@ -266,7 +266,7 @@ class TestOpeningALink:
         ],
     )
     def test_policy_of_the_page_allows_the_scheme_of_an_application(self, client, link, target, source):
-        """Browsers apply form-action to the redirect after a POST. A page leads to websites."""
+        """Browsers apply form-action to the redirect after a POST. A page goes to websites."""
         page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
         assert f"form-action 'self'{source};" in page.headers["Content-Security-Policy"]
 

@@ -111,7 +111,7 @@ class TestRegistration:
         assert database.count("factors") == 0
 
     def test_second_passkey_cannot_be_added_at_aal1(self, alice, laptop, database):
-        """As from a stolen password, a stolen session, or a registration that began before the first."""
+        """For example with a stolen password, a stolen session, or a registration that began before the first."""
         body = begun(laptop)
         register(laptop)
         assert_error(alice.open_session().post(OPTIONS, json={}), *LOW)

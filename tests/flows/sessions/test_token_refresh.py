@@ -172,7 +172,7 @@ class TestUsedToken:
         assert newest.refresh().status_code == 200
 
     def test_copy_from_before_the_interval_ends_the_session_though_others_are_echoes(self, session, database):
-        """The interval is that of the token's own use, which the uses of its successors do not prolong."""
+        """The interval starts at the token's own use. Later uses of its successors do not extend it."""
         second = session.refreshed()
         age(database, 61)
         third = second.refreshed()
@@ -208,7 +208,7 @@ class TestTokenAheadOfTheDatabase:
         assert_ended(successor, database)
 
     def test_no_token_of_a_lost_response_is_refused_after_a_restore(self, session, database):
-        """Whichever token the client has kept since the backup."""
+        """This holds for every token that the client has kept since the backup."""
         columns = "counter, used_counter, successor_counter"
         kept, backup = session.refreshed(), database.one(f"SELECT {columns} FROM sessions")
         for _ in range(4):

@@ -30,7 +30,7 @@ from tests.support.server import at_once, until_served
 from tests.support.users import NEW_PASSWORD, PASSWORD, session_of
 
 ROWS = ("users", "identities", "sessions", "one_time_tokens")
-# Settings that tell whether an address is taken, by the channel.
+# Settings that reveal whether an address is taken, by channel.
 REVEALING = ["AUTH_AUTOCONFIRM", "AUTH_{}_CONFIRM_REQUIRED"]
 
 
@@ -238,7 +238,7 @@ class TestRepeatedSignUp:
     def test_code_confirms_the_address_and_neither_password_nor_data(
         self, channel, client, outbox, database, order, between
     ):
-        """Its message looks like those of the others: the owner cannot tell whose it is."""
+        """Its message looks like those of the others, so the owner does not know whose it is."""
         first = client.post("/signup", json=channel.body | {"password": order[0], "data": {"x": 1}}).json
         old = outbox.last().code
         if between == "resend":
@@ -259,7 +259,7 @@ class TestRepeatedSignUp:
         assert channel.sign_in(client, "Fresh-Horse-2").status_code == 200
 
     def test_link_without_its_page_confirms_neither_password_nor_data(self, client, links, database):
-        """An application that hands in the token has not shown whose sign-up it is."""
+        """An application that sends the token has not shown whose sign-up it is."""
         assert hand_in(client, "signup", links[1]).json["user"]["user_metadata"] == {}
         assert database.value("SELECT password_hash FROM users") is None
 
@@ -267,7 +267,7 @@ class TestRepeatedSignUp:
     def test_code_confirms_no_password_after_a_request_to_sign_in(
         self, make_app, channel, outbox, database, quota
     ):
-        """A stranger signs up and sends the code again after the owner has asked for one, perhaps in vain."""
+        """A stranger signs up and resends the code after the owner has requested one, perhaps in vain."""
         settings = {
             "AUTH_RATE_LIMITS_ENABLED": "true",
             "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": quota,

@@ -25,7 +25,7 @@ LOCKED = pins(LOCK)
 
 
 def needed(requirement: Requirement, extra: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and extras that a requirement leads to with this Python."""
+    """Yield the names and extras that a requirement installs with this Python."""
     if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
         return
     name = canonicalize_name(requirement.name)

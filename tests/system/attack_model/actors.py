@@ -393,7 +393,7 @@ class Actor:
         session.remove_identity(kind)
 
     def remove_recent(self, session: Session, kept: set[str]) -> Any:
-        """Remove what was added lately, but what is kept: ids of factors, and labels."""
+        """Remove recent additions, except the kept ones: ids of factors, and labels."""
         recent = session.get("/user/recent_changes")
         if recent.status_code != 200:
             return recent

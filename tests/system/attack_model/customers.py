@@ -10,7 +10,7 @@ from tests.support.oauth import fragment
 from tests.support.tables import Rows
 from tests.support.users import Session, register
 
-# Who is somebody before the customer acts: made by another customer's provider, and by a proved password, one
+# Users from before the customer acts: made by another customer's provider, and by a proved password, one
 # of them an administrator, with addresses of the malicious customer's domain.
 ALICE, BOB, CAROL = f"alice@{ACME}", f"bob@{GLOBEX}", f"carol@{GLOBEX}"
 EMAILS = (ALICE, BOB, CAROL, f"mallory@{GLOBEX}", f"dave@{GLOBEX}", f"x@sub.{GLOBEX}", f"new@{ACME}", "")

@@ -365,7 +365,7 @@ class Theft(RuleBasedStateMachine):
     def may_return(self) -> bool:
         """Whether the owner has something that the thief does not have, and comes in time to use it."""
         in_time = self.days_since_change is None or self.days_since_change < 6
-        # One from before the thief's first change: nothing tells owners of later ones from the thief.
+        # One from before the thief's first change: nothing distinguishes owners of later ones from the thief.
         emails = self.owner.emails if self.days_since_change is None else self.emails_then
         has_mailbox = bool(emails) and not self._reads(set(emails))
         kept = self.environment.old_factors().intersection(self.owner.factor_ids)
@@ -434,7 +434,7 @@ class Theft(RuleBasedStateMachine):
         )
 
     def _remove_older(self, session: Session) -> None:
-        """Have the owner, who comes late, remove what is unknown and no longer recent."""
+        """Let the late owner remove unknown additions that are no longer recent."""
         owner = self.owner
         _remove_factors(owner, session)
         owner.unlink(session, but=("email", "phone", "google"))

@@ -44,7 +44,7 @@ class SignIns(RuleBasedStateMachine):
         email = f"{uuid.uuid4()}@example.com"
         self.owner: Person = register(self.client, self.service_role, email)
         self.browsers = {who: Visitor(self.app) for who in PLACES}
-        # Where and by what somebody has signed in, and of how many sign-ins the owner must be told.
+        # The networks and browsers of sign-ins, and the number of notices that the owner must get.
         self.networks: set[str] = set()
         self.known: set[str] = set()
         self.expected = 0
@@ -74,6 +74,6 @@ class SignIns(RuleBasedStateMachine):
         messages = self.outbox.sent(self.owner.email)
         assert {message.kind for message in messages} <= {"new_sign_in"}
         assert sum(message.variables.get("times", 1) for message in messages) == self.expected
-        # One at once; the others are told of together.
+        # One at once; the others share a notice.
         assert len(messages) == min(self.expected, 2)
         assert all(message.token for message in messages), "a notice has no link"

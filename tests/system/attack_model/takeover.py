@@ -97,7 +97,7 @@ def _twin(email: str) -> str:
 
 
 class Takeover(RuleBasedStateMachine):
-    """A subclass sets `environment`, the applications by AUTH_MFA_REQUIRED, and what is asserted."""
+    """A subclass sets `environment`, the applications by AUTH_MFA_REQUIRED, and the assertions."""
 
     environment: Environment
     applications: dict[str, Any]
@@ -119,7 +119,7 @@ class Takeover(RuleBasedStateMachine):
         # The session that did something last, which its first factor does not end.
         self.acting: Credential | None = None
         self.is_over = False
-        # Additions of the last step, and to whom it was told of each.
+        # Additions of the last step, and the recipients of the notice of each.
         self.additions: list[tuple[str, Any]] = []
         # Where the owner was told "too many" or "unavailable".
         self.refusals: list[str] = []
@@ -230,7 +230,7 @@ class Takeover(RuleBasedStateMachine):
         else:
             self._act_as(self.owner if who == "owner" else self.thief, act)
         self._end_by_first_factor(before)
-        # An undo brings an address back, and tells nobody.
+        # An undo restores an address, without a notice.
         if who in ("owner", "thief") and act != "undo" and proved:
             for (what, id), at in self._added().items() - before.items():
                 told = self._rows(_TOLD, at=at, proved=proved, kinds=[*NOTICES])[0][0]

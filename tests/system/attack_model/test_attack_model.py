@@ -33,7 +33,7 @@ def test_owner_is_told_of_a_thief_who_signs_in_from_elsewhere(play_sign_ins, see
     play_sign_ins(seed)
 
 
-# What is asserted apart, each with a seed of its own.
+# Separate assertions, each with its own seed.
 APART = {"an operator's reset": 2, "the demanded level": 1, "the first factor": 2}
 TOGETHER = [name for name in INVARIANTS if name not in APART]
 

@@ -90,7 +90,7 @@ class Container:
         self._nspawn.wait()
 
     def _is_booted(self) -> bool:
-        # The first child of systemd-nspawn is none of the container.
+        # The first child of systemd-nspawn is not in the container.
         children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
         self._leader = children[-1] if children else "none"
         return self.run("systemctl is-system-running", check=False)[1].strip() in BOOTED

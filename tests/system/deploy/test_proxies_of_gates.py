@@ -1,4 +1,4 @@
-"""Proxies in the field with what `latchkey gates create` of 0.5.0 printed: they let nobody in."""
+"""Proxies in the field with the output of `latchkey gates create` of 0.5.0: they refuse everyone."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -54,7 +54,7 @@ class Replica(Postgres):
 
 
 def url_of_both(one: Postgres, two: Postgres) -> str:
-    """Return the URL that leads to the writable one of two servers."""
+    """Return the URL for the writable one of two servers."""
     hosts = ",".join(parse_dsn(postgres.url)["host"].replace("/", "%2F") for postgres in (one, two))
     return f"postgresql://postgres@/postgres?host={hosts}&port=5432,5432&target_session_attrs=read-write"
 

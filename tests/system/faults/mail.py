@@ -11,7 +11,7 @@ _ID = re.compile(r"<([0-9a-f-]{36})@")
 
 
 class Post:
-    """A mail server, and the mails that arrived, by message id. `way` leads to it, or to another server."""
+    """A mail server, and the received mails by message id. `way` connects to it, or to another server."""
 
     def __init__(self) -> None:
         self._server = _Server(self)
@@ -30,7 +30,7 @@ class Post:
         self._server.__exit__()
 
     def restore(self) -> None:
-        """Lead to the good server again."""
+        """Connect to the good server again."""
         self.way.lead_to(("127.0.0.1", self._server.port))
 
     def take(self, mail: Any) -> None:

@@ -150,7 +150,7 @@ class Machine:
         return done.returncode, done.stdout + done.stderr
 
     def back_up(self, hours: int) -> None:
-        """Leave a backup of so many hours ago."""
+        """Leave a backup of this age in hours."""
         backup = self.root / "backups" / "latchkey-20261122T031700Z.age"
         backup.parent.mkdir()
         backup.touch()

@@ -115,7 +115,7 @@ def published_keys(service: Service) -> list[str]:
 
 
 def publishes(service: Service, kids: list[str]) -> bool:
-    """Return whether both workers publish these keys, as far as ten requests tell."""
+    """Return whether both workers publish these keys, according to ten requests."""
     return all(published_keys(service) == kids for _ in range(10))
 
 

@@ -99,7 +99,7 @@ def assert_flood_is_bounded(
         assert session_of(played.client, person.try_to_sign_in(client=played.client)).claims["asked"] is True
     # A name of another kind is looked up, too.
     other()
-    # Once they end there is room for others, and what nobody waits for is not looked up.
+    # Once they end, others can start, and abandoned lookups are skipped.
     before = len(names.asked)
     names.over.set()
     assert ask(FLOOD) == refusal

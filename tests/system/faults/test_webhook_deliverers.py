@@ -162,7 +162,7 @@ def test_claim_does_not_read_the_backlog_of_other_webhooks(hooks, database, data
         insert = "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'auth.login', %s FROM generate_series(1, 20000)"
         cursor.execute(insert, (dead["id"],))
         cursor.execute(f"UPDATE webhooks SET {failing} WHERE id = %s", (dead["id"],))
-        # Tells the planner that most waiting events have one recipient.
+        # Makes the planner see that most waiting events have one recipient.
         cursor.execute("ANALYZE outbox, webhooks")
         given = {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False}
         cursor.execute(f"EXPLAIN {claim}", given)

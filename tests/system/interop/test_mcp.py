@@ -166,7 +166,7 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
             "Accept": "application/json, text/event-stream",
         }
         for server, status in zip(servers, (400, 401), strict=True):
-            # The first reads the body, which is none of MCP.
+            # The first reads the body, which is not MCP.
             assert httpx.post(server, headers=header, json={}).status_code == status
         (grant,) = session.get("/user/oauth/grants").json
         assert session.delete(f"/user/oauth/grants?client_id={grant['client']['id']}").status_code == 204

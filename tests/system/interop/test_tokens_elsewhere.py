@@ -108,5 +108,5 @@ def test_proxy_accepts_its_id_token_and_no_access_token(site, here, tokens, note
             name: httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code
             for name, token in tokens.items()
         }
-    # It does not look at the type. A client of it is told of no ended session, so has no logout token.
+    # It ignores the type. Its client gets no notifications of ended sessions, so it has no logout token.
     assert {name for name, status in statuses.items() if status == 200} == {"id token", "logout token"}

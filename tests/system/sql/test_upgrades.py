@@ -101,7 +101,7 @@ class TestUpgrade:
 
     def test_networks_that_passed_and_first_factors_are_known_after_the_upgrade(self, upgraded):
         passed = "SELECT network FROM known_networks WHERE passed_at IS NOT NULL"
-        # Erin passed there with her factor; Alice, who has none, wherever she signed in.
+        # Erin passed there with her factor; Alice, without one, wherever she signed in.
         assert sorted(execute(upgraded, passed)) == [("127.0.0.1",), ("192.0.2.2",)]
         first = "SELECT u.email FROM users AS u JOIN factors AS f ON f.user_id = u.id AND f.verified_at = u.first_factor_at"
         assert execute(upgraded, first) == [("erin@example.com",)]

@@ -39,7 +39,7 @@ class RelyingParty(ABC):
     # Where the party refreshes, then to show its home page, or `error_code`.
     REFRESH = "/refresh"
     HOME = "/"
-    # Where it is told of ended sessions.
+    # Its URL for notifications of ended sessions.
     BACKCHANNEL = ""
 
     def __init__(self, issuer: str) -> None:

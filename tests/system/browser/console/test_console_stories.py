@@ -19,7 +19,7 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 # Cells whose text cannot be read whole. Those of users have a page.
 _CUT = "[...document.querySelectorAll('td:not(.cut)')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
-# What is long, and what ends at a certain time, in every list and on every page.
+# Long values, and values that end at a certain time, in every list and on every page.
 LONG_ADDRESS = "a" * 64 + "@a-long-name-of-a-department.of-a-longer-name-of-a-company.example"
 LONG = """
 UPDATE users SET email = %(address)s, banned_until = now() + interval '1 day' WHERE role <> 'admin';

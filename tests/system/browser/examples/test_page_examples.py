@@ -159,7 +159,7 @@ def test_link_opened_in_another_browser_signs_in_there_with_one_more_button(page
 
 
 def test_code_of_another_browser_signs_nobody_in(page, home, without_backend, app, alice):
-    """An attacker would sign a victim in as himself."""
+    """Otherwise an attacker could sign a victim in as the attacker."""
     callback = home if home.startswith(without_backend) else f"{home}callback"
     attacker = Visitor(app).with_session_of(alice)
     for is_asked in (False, True):

@@ -14,7 +14,7 @@ from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# A page that loads what a limit would count, and tells how much failed.
+# A page that loads resources with limits, and shows how many failed.
 LOADS = """
 new Promise((done) => {
   const paths = ["oauth/authorize", "oauth/continue", "oauth/logout", "verify", "link-identity", "callback"];

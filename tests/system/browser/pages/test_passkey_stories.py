@@ -27,7 +27,7 @@ def settings(forwarder) -> dict[str, str]:
 
 @pytest.fixture
 def passkey(page, here, alice, authenticator) -> None:
-    """A passkey of Alice, who has added it on her account and signed out."""
+    """A passkey that Alice has added on her account before signing out."""
     signed_in_with_new_passkey(page, here, alice)
     page.forget()
 

@@ -1,4 +1,4 @@
-"""Each step of sending an email fails once: `mail-test` names it and its remedy, which then mends it.
+"""Each step of sending an email fails once: `mail-test` prints it with its remedy, which then fixes it.
 
 The doctor prints the same remedies; of the steps after the sender, it takes none.
 """

@@ -230,7 +230,7 @@ def test_command_follows_no_link_that_another_user_may_have_put_into_the_state_d
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
 def test_environment_of_a_process_of_another_user_is_not_read(tmp_path):
-    """The process id of a service that was killed may be another one's by now."""
+    """The process id of a killed service may now belong to another process."""
     path = tmp_path / "service.json"
     command = ["/bin/sh", "-c", "echo; read line"]
     for user, taken in ((0, {"PORT": "8001"}), (pwd.getpwnam("nobody").pw_uid, {})):

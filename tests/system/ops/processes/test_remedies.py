@@ -1,4 +1,4 @@
-"""Each remedy that the doctor can print mends its fault: the fault is made, the remedy done, the check green."""
+"""Each remedy of the doctor fixes its fault: cause the fault, apply the remedy, and the check is green."""
 
 import ast
 import dataclasses
