@@ -70,7 +70,7 @@ from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, Session, register
 
-# Of the tests' Postgres. Nothing outlives the run, and nothing happens at a moment of its own: `Rows.empty` vacuums.
+# For the tests' Postgres. Nothing outlives the run, and nothing happens at its own time: `Rows.empty` vacuums.
 OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -114,7 +114,7 @@ def state_dir() -> Iterator[Path]:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep the database of `TEST_DATABASE_URL` to this run."""
+    """Lock the database of `TEST_DATABASE_URL` for this run."""
     url = os.environ.get("TEST_DATABASE_URL")
     if url is None or "PYTEST_XDIST_WORKER" in os.environ:
         return
@@ -143,9 +143,8 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Have each xdist worker collect the files of a directory from another one on: in a new checkout, all of
-    them would rewrite the assertions of one file at the same time, which takes three seconds of CPU in each.
-    """
+    """Let each xdist worker collect the files of a directory in another order: in a new checkout, all workers would
+    rewrite the assertions of one file at the same time, which takes three seconds of CPU in each."""
     report = yield
     if isinstance(collector, pytest.Dir) and report.result:
         number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -155,7 +154,7 @@ def pytest_make_collect_report(
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector the tests: there are 7,000."""
+    """Exclude the 7,000 tests from garbage collection."""
     gc.freeze()
     gc.enable()
 
@@ -235,7 +234,7 @@ def database(all_rows: Rows) -> Iterator[Rows]:
 
 @pytest.fixture
 def no_openid_keys(database: Rows) -> Iterator[None]:
-    """Set the OpenID keys of the suite aside, which running services remember."""
+    """Set aside the OpenID keys of the suite, which running services cache."""
     rows = database.all("DELETE FROM openid_keys RETURNING *")
     yield
     database.run("DELETE FROM openid_keys")
@@ -260,7 +259,7 @@ def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def files_of_0_4_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release that an upgrade of a running service starts from."""
+    """The release from which a running service is upgraded."""
     return oldest_release.unpack(tmp_path_factory.mktemp("0.4.0"), "35087f9c")
 
 
@@ -284,7 +283,7 @@ def apps(environment) -> Iterator[Apps]:
 
 @pytest.fixture(autouse=True)
 def _unchanged_apps(request: pytest.FixtureRequest) -> Iterator[None]:
-    """See that a test leaves the applications as they were. Set up before all that the test may undo."""
+    """Check that a test does not change the applications. Set up before everything that the test may undo."""
     apps = request.getfixturevalue("apps") if {"apps", "app"} & set(request.fixturenames) else None
     yield
     if apps:

@@ -17,7 +17,7 @@ _ABANDONED_AFTER = 3600
 
 @contextmanager
 def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -> Iterator[BinaryIO]:
-    """Yield a file, readable by its owner alone, that replaces `path` once it is complete.
+    """Yield a file, readable only by its owner, that replaces `path` once it is complete.
 
     Raises `OSError`.
     """

@@ -64,7 +64,7 @@ def check_channel(
 ) -> None:
     """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach.
 
-    A user with such a number goes on signing in by password.
+    A user with such a number can still sign in with a password.
     """
     if email and not asked.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)

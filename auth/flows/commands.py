@@ -68,7 +68,6 @@ def open_parts() -> "Latchkey":
 
 
 def _given_parts() -> "Latchkey | None":
-    """Return the parts that a test gives to a command."""
     return click.get_current_context().obj
 
 

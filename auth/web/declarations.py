@@ -18,7 +18,7 @@ Refusal = Literal[
     "sign_in_refused", "sign_up_refused", "verification_refused", "factor_refused", "oauth_refused",
     "refresh_refused", "change_refused", "admin_refused", "application_refused",
 ]  # fmt: skip
-# The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
+# The label `method` of the metric `latchkey_sign_ins`. Refreshes have their own metric.
 SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh",
     "oauth_client", "api_key",

@@ -104,5 +104,4 @@ class _Samples:
 
 
 def _sum(name: str, text: str) -> Gauge:
-    """Return a gauge that is summed over the live workers."""
     return Gauge(name, text, multiprocess_mode="livesum")

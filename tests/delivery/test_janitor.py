@@ -334,7 +334,7 @@ class TestRefreshes:
 
     def test_refresh_is_a_heap_only_update(self, alice, database):
         session = alice.open_session()
-        # There is room for it beside the row, as there is where autovacuum runs.
+        # There is space for it next to the row, as after autovacuum.
         database.run("VACUUM sessions")
         changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
         refresh = "counter = counter + 1, refreshed_at = clock_timestamp(), ended_at = NULL"

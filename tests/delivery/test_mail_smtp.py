@@ -59,7 +59,7 @@ def smtp(server):
 
 
 def deliver(url, to=ALICE, **members):
-    """Send one mail over a connection of its own, and return the reply."""
+    """Send one mail over its own connection, and return the reply."""
     smtp = sender(url)
     try:
         return smtp.send(to, message(**members))

@@ -10,8 +10,8 @@ from werkzeug.wrappers import Response
 from auth.web.application import FORM
 from auth.web.declarations import route_of
 
-# Reloading the answer sends the form again, so these are all. A refused form shows its fields again, and a form that
-# leads to another website is answered by the page that goes there, which `LEAVING` begins.
+# The only forms whose answer is a page, because reloading it sends the form again. A refused form shows its fields
+# again, and a form for another website is answered by the page that goes there, which `LEAVING` begins.
 ANSWERED_BY_A_PAGE = {
     "/account/api-keys": "shows a secret once",
     "/account/recovery-codes": "shows secrets once",

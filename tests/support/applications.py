@@ -1,4 +1,4 @@
-"""Applications beside the service, for stories in Chromium: on another site, with pages for users that are signed in."""
+"""Applications next to the service, for stories in Chromium: on another site, with pages for signed-in users."""
 
 import base64
 import hashlib

@@ -69,7 +69,7 @@ def new_app(environment: dict[str, str]) -> Any:
     return app
 
 
-# What learns from the database, and what counts.
+# Caches of the database, and counters.
 _CHANGING = {
     *("health", "openid_keys"),
     *("passwords.queue_length", "passwords.refusals", "leaked_passwords.failures"),
@@ -77,9 +77,8 @@ _CHANGING = {
 
 
 def _held(app: Flask) -> dict[str, Any]:
-    """Return what a test could leave changed in an application: its parts, and what each part holds; of a dict the
-    keys, because a key ring that is read again makes the values anew.
-    """
+    """Return the state of an application that a test could change: its parts and their attributes; of a dict only the
+    keys, because rereading the key ring creates new values."""
     parts = app.extensions[EXTENSION]
     held = {"parts": parts, **{f"config {name}": value for name, value in app.config.items()}}
     for name in vars(parts).keys() - _CHANGING:
@@ -98,7 +97,7 @@ class Apps:
         self._environment = environment
         self._idle: list[tuple[dict[str, str], Flask]] = []
         self._pools: dict[str, pool.Pool] = {}
-        # What the applications held that tests have used since the last `check`.
+        # The state of the applications that tests have used since the last `check`.
         self._used: dict[Flask, dict[str, Any]] = {}
 
     def take(self, changes: dict[str, str]) -> Flask:
@@ -119,7 +118,7 @@ class Apps:
         return new_app({**self._environment, **changes})
 
     def use(self, app: Flask) -> None:
-        """Have `check` look at an application."""
+        """Let `check` examine an application."""
         self._used.setdefault(app, _held(app))
 
     def give_back(self, changes: dict[str, str], app: Flask) -> None:
@@ -130,7 +129,7 @@ class Apps:
             self._pools.pop(next(iter(self._pools))).close()
 
     def check(self) -> None:
-        """Fail, and keep no application that was changed, unless all hold what they held before the test."""
+        """Fail, and drop changed applications, unless all have the same state as before the test."""
         used, self._used, changed = self._used, {}, set()
         for app, before in used.items():
             now = _held(app)
@@ -153,5 +152,5 @@ class Apps:
         key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
         # Put last, because the first is closed when there are too many.
         parts.db.pool = self._pools[key] = self._pools.pop(key, parts.db.pool)
-        # For a statement without a transaction of its own.
+        # For a statement without its own transaction.
         parts.db._lend = parts.db.pool.connection

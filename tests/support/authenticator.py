@@ -71,7 +71,7 @@ class Passkey:
 
 @dataclass
 class Authenticator:
-    """Answers options as `navigator.credentials` does. Each method takes what an attacker would change."""
+    """Answers options like `navigator.credentials`. The parameters of each method are an attacker's changes."""
 
     origin: str = ORIGIN
     algorithm: int = ES256

@@ -30,7 +30,7 @@ def for_all_tests_of_the_worker() -> Iterator[None]:
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    # The methods of multiprocessing but `fork` have no event of their own.
+    # Except `fork`, the methods of multiprocessing have no event.
     if event in _STARTS or (event == "import" and str(arguments[0]).startswith("multiprocessing.popen_")):
         program = "".join(map(str, arguments[:1])).rpartition("/")[2]
         _started.append(f"{event} {program} in {_line()}")

@@ -108,7 +108,7 @@ class Browser:
         os.close(self._in)
 
     def close_tab(self) -> None:
-        """Close the tab, with all that it emulates, and go on in a new one."""
+        """Close the tab with everything that it emulates, and continue in a new one."""
         closed, self._session, self._is_touched = self._target, None, False
         self._attach(self._call("Target.createTarget", url="about:blank")["targetId"])
         self._call("Target.closeTarget", targetId=closed)
@@ -238,7 +238,7 @@ class Browser:
         )
 
     def be_on_a_phone(self) -> None:
-        """Call itself Chrome on Android, in English, with a touch screen of that size."""
+        """Emulate Chrome on Android, in English, with a touch screen of this size."""
         agent = self.run("navigator.userAgent").replace("X11; Linux x86_64", "Linux; Android 15; Pixel 9")
         self._call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en")
         self._call("Emulation.setTouchEmulationEnabled", enabled=True)
@@ -272,7 +272,7 @@ class Browser:
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
     def add_authenticator(self, *, is_key: bool = False) -> str:
-        """Add an authenticator whose user agrees at once, also to what the email's field offers.
+        """Add an authenticator whose user agrees at once, even to the offers of the email's field.
 
         It is built into the device, or a security key, which keeps no passkeys and has no PIN.
         """

@@ -47,7 +47,7 @@ def host() -> str:
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    """What a module adds to the settings of its service."""
+    """A module's changes of the settings of its service."""
     return {}
 
 
@@ -112,7 +112,7 @@ def here(site, host: str) -> str:
 
 @pytest.fixture
 def application(site) -> str:
-    """Where an application on another origin receives its code: a page that shows nothing."""
+    """The URL at which an application on another origin receives its code: an empty page."""
     return f"http://localhost:{site.port}/health"
 
 

@@ -1,4 +1,4 @@
-"""Run `latchkey`: with the parts of a test's application, with settings alone, or in a process of its own."""
+"""Run `latchkey`: with the parts of a test's application, with only settings, or in a separate process."""
 
 import os
 import pwd

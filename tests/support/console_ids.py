@@ -1,4 +1,4 @@
-"""Something of each kind that the console shows, for conftest.py of its tests."""
+"""An object of each kind in the console, for conftest.py of its tests."""
 
 import pytest
 

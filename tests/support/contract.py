@@ -25,7 +25,7 @@ PREFIX = "/auth/v1"
 # tests/extensions/console test them.
 PAGES = ("brand", "pages")
 CONSOLE = "console"
-# What frame-ancestors says where X-Frame-Options says this.
+# frame-ancestors by X-Frame-Options.
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _seen: set[tuple[Any, ...]] = set()
 # A directory of all workers, with a file for each problem that a test has failed with.
@@ -233,7 +233,7 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
 
 @functools.cache
 def _refusing_by_page() -> set[str]:
-    """Return the paths that show browsers a page in place of the envelope, as openapi.yaml says of all errors."""
+    """Return the paths that show browsers a page instead of the envelope that openapi.yaml has for all errors."""
     # Here, because some tests run without these extensions.
     from auth.extensions.api_keys import ApiKeys
     from auth.extensions.docs import Docs

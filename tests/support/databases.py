@@ -1,4 +1,4 @@
-"""Databases of the tests' Postgres, beside the worker's own."""
+"""Further databases of the tests' Postgres, besides the worker's."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ def emptied(url: str, worker: str | None) -> str:
 
 @contextlib.contextmanager
 def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
-    """Return what `new_database` returns, for fixtures of any scope."""
+    """Return the result of `new_database`, for fixtures of any scope."""
     names: list[str] = []
 
     def make(script: str = "", options: str = "") -> str:

@@ -37,7 +37,7 @@ class Device:
 
 
 def make_television(database: Rows, **columns: Any) -> Client:
-    """Insert a public client with the device grant alone."""
+    """Insert a public client with only the device grant."""
     defaults = {"name": "Television", "redirect_uris": [], "grant_types": [DEVICE_CODE, "refresh_token"]}
     return make_client(database, **{"token_endpoint_auth_method": "none"} | defaults | columns)
 

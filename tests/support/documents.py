@@ -1,4 +1,4 @@
-"""A client's metadata document, and where it is."""
+"""A client's metadata document and its location."""
 
 from tests.support.openid import authorize_path
 

@@ -1,4 +1,4 @@
-"""How long a test has run, in place of bounds that a busy machine breaks. A plugin: conftest.py loads it."""
+"""The run time of a test, instead of bounds that a busy machine breaks. A plugin that conftest.py loads."""
 
 import time
 

@@ -6,7 +6,7 @@ EVERY_EXTENSION = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
     "AUTH_SSO": "true",
-    # The extension is on, and no act asks.
+    # The extension is on, but no act needs a captcha.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",
     "AUTH_OAUTH_CLIENT_DOCUMENTS": "*",

@@ -58,7 +58,7 @@ def set_up(session: Session, name: str = "") -> tuple[App, Session]:
 
 
 def prove_mail_elsewhere(database: Any) -> None:
-    """Let every user have spent a mailed link on another network, as a thief of the mailbox may have."""
+    """Record a mailed link spent on another network for every user, as by a thief of the mailbox."""
     database.run(
         "INSERT INTO known_networks (user_id, network, mail_proved_at) SELECT id, '192.0.2.99', now() FROM users"
         " ON CONFLICT (user_id, network) DO UPDATE SET mail_proved_at = now()"

@@ -1,4 +1,4 @@
-"""What makes a step of a story in the browser fail."""
+"""Makes a step of a story in the browser fail."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Step = Callable[[], None]
 
 @dataclass
 class Failures:
-    """Each page shows the form again, or has a button that leads on."""
+    """Each page shows the form again, or has a button to continue."""
 
     page: Browser
     here: str

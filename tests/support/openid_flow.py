@@ -1,4 +1,4 @@
-"""An application that signs users in here from a page of its own, and may send anything."""
+"""An application that signs users in here from its own page, and may send anything."""
 
 from dataclasses import dataclass
 from typing import Any

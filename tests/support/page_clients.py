@@ -1,4 +1,4 @@
-"""Clients of all pages, by HTTP alone or in Chromium, for the tour of tests/support/page_tour.py."""
+"""Clients of all pages, with HTTP only or in Chromium, for the tour of tests/support/page_tour.py."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""Reads QR codes off the screen, as the camera of a phone does: from pixels alone."""
+"""Reads QR codes from the pixels of the screen, like the camera of a phone."""
 
 import base64
 from typing import Any

@@ -34,7 +34,7 @@ def problem_of_remedy(text: str | None) -> str | None:
 def problem_of_failure(text: str) -> str | None:
     """Return the mistake in a line with a failure and its remedy; {} is a value."""
     sentences = re.split(r"(?<=[.?:}]) |\n *", text)
-    # A remedy on a line of its own has its own tests.
+    # A remedy on a separate line has its own tests.
     if not any(re.match(_ACT, sentence) for sentence in sentences) and not text.endswith("\n  {}"):
         return "has no remedy"
     if not re.search(rf"([.?{{}}…]|: {_LINE}[^\n]*)$", text):

@@ -116,7 +116,7 @@ def at_once(count: int, act: Callable[[int], T]) -> list[T]:
 
 @contextmanager
 def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
-    """Repeat acts, each in a thread of its own, and return their growing lists of results."""
+    """Repeat acts, each in its own thread, and return their growing lists of results."""
     is_over = threading.Event()
     results: list[list[Any]] = [[] for _ in acts]
 

@@ -117,7 +117,7 @@ def _all_of_it(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _hang_up(end: socket.socket) -> None:
-    # Closing alone does not wake a thread that reads from the socket.
+    # Closing does not wake a thread that reads from the socket.
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()

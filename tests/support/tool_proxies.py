@@ -18,7 +18,7 @@ from tests.support.programs import find_program
 
 
 class Tool(LocalServer):
-    """A tool without a login. It opens each tunnel that it is asked for, in which it goes on to read requests."""
+    """A tool without a login. It opens each requested tunnel, and reads further requests from it."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str]]] = []

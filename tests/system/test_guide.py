@@ -56,7 +56,7 @@ def add(block: str, path: Path) -> None:
 
 
 def change(block: str, root: Path) -> None:
-    """Add lines to files: below a line that the block repeats, or in its place."""
+    """Add lines to files: below a line that the block repeats, or instead of it."""
     for name, sign, known, added in CHANGE.findall(block):
         text, lines = (root / name).read_text(), added[1:].replace("\n+", "\n")
         assert text.count(f"{known}\n") == 1, (name, known)

@@ -1,4 +1,4 @@
-"""Cookies that another host of the domain, or a page without TLS, has planted beside ours."""
+"""Cookies that another host of the domain, or a page without TLS, has planted next to ours."""
 
 import pytest
 

@@ -58,7 +58,7 @@ DOORS = {
     "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
     "verify_recovery_code": "/factors/recovery-codes/verify /recovery_codes/verify /second-step/recovery",
 }
-# Statements count these, and a function of the view that has no act of its own.
+# Statements count these, or a function of a view without its own act.
 COUNTED_ELSEWHERE = {"refresh", "invite"}
 COUNTED_BY_FUNCTIONS = {
     "request_authorization_silently",

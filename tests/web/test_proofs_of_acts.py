@@ -359,7 +359,7 @@ def test_function_answers_as_the_table(subject, database, situation):
     assert len(answers) == len(wanted)
 
 
-# Where the proof does not do, the sessions differ in the recovery alone.
+# Without a sufficient proof, the sessions differ only in the recovery.
 ASKED = [
     each
     for each in SITUATIONS

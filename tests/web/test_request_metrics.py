@@ -9,7 +9,7 @@ from auth.web.request_metrics import RequestMetrics
 
 @pytest.fixture
 def metrics() -> RequestMetrics:
-    """The counters alone, without files and samples."""
+    """Only the counters, without files and samples."""
     made, registry = RequestMetrics.__new__(RequestMetrics), CollectorRegistry()
     made._requests = Counter("requests", "Requests.", ["method", "route", "status"], registry=registry)
     made._durations = Histogram("seconds", "Seconds.", ["method", "route"], registry=registry)

@@ -1,4 +1,4 @@
-"""AUTH_SERVICE_ROLE_JWT: JWTs of a service role in place of the service role key."""
+"""AUTH_SERVICE_ROLE_JWT: JWTs of a service role instead of the service role key."""
 
 import json
 import time

@@ -75,7 +75,6 @@ def openid_keys_of(db: Database) -> list[Key]:
 
 
 def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
-    """Return the keys of ids, entries and times. The newest active one is used."""
     newest = derived_keys.in_use([at for _, _, at in found]) if found else None
     return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
 

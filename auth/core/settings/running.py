@@ -130,13 +130,11 @@ def _pasted(name: str, shown: str) -> str:
 
 
 def _plain() -> set[str]:
-    """Return the names of the settings whose values contain no secret."""
     fields = (field for field in dataclasses.fields(Settings) if field.metadata)
     return {name_of(field.name) for field in fields if "shows" not in field.metadata}
 
 
 def _chosen(settings: Settings) -> dict[str, str]:
-    """Return the values of the settings that are not defaults, without secrets."""
     chosen = (each for each in listing.listed(settings) if each.name in settings.origins)
     return {each.name: each.value for each in chosen if each.name not in _NOT_COMPARED}
 

@@ -138,7 +138,6 @@ class ClientTokens:
         return caller, self._key(jws.key_id(token))
 
     def _key_of(self, algorithm: str | None) -> Key:
-        """Return the key that signs with an algorithm, or access tokens if it is None."""
         public = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
         own = [key for key in public if algorithm in (None, key.algorithm)]
         return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())

@@ -62,7 +62,6 @@ def problem_of(token: str) -> str | None:
 
 
 def _signatures(parameters: Any) -> list[str]:
-    """Return the signatures of parameters, first the one to send."""
     text = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
     keys = derived_keys.derive(latchkey.key_ring.settings.secret_key, "captcha")
     return [hmac.digest(key, text.encode(), "sha256").hex() for key in keys]

@@ -115,6 +115,5 @@ def _id_of(text: str) -> str:
 
 
 def _estimate() -> int | None:
-    """Return Postgres's estimate of the number of entries, unless a filter is set."""
     total = queries.estimate_audit(latchkey.db).total
     return total if not any(request.args.values()) and total > 0 else None

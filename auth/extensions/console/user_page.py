@@ -78,7 +78,6 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
 
 
 def _name(metadata: dict[str, Any]) -> str:
-    """Return the name of a user, which may be any text."""
     name = metadata.get("name")
     return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 

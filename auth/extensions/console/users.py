@@ -238,7 +238,6 @@ def _timestamp(text: str) -> str:
 
 
 def _estimate(total: int, least: int) -> str:
-    """Return an estimate of the number of users, or a lower bound."""
     if total > FEW:
         return f"About {counted(int(float(f'{total:.1e}')), 'user')}"
     return f"More than {counted(least, 'user')}"

@@ -145,7 +145,6 @@ def _lead_to_page(token: Token, document: Path, root: str) -> None:
 
 
 def _text(path: Path) -> str:
-    """Return a document without its comments."""
     return re.sub(r"<!--.*?-->\n?", "", (ROOT / path).read_text())
 
 

@@ -62,7 +62,6 @@ def _sections() -> list[tuple[str, guides.Section]]:
 
 
 def _find(words: list[str]) -> list[guides.Section]:
-    """Return the sections that contain all words, first those with the most words in the heading."""
     found = [section for text, section in _sections() if all(word in text for word in words)]
     return sorted(found, key=lambda section: -sum(word in section.heading.lower() for word in words))
 

@@ -79,7 +79,6 @@ def _hook_failed(error: HookFailed) -> ApiError:
 
 
 def _log_answer(event: str, hook: str, said: str) -> None:
-    """Write a hook's answer to the log, and to the audit log of the refusal."""
     log.warning(event, hook=hook, said=said)
     known = g.subject or g.note(user_id=g.user_id)
     known["details"] |= {"hook": hook, "said": said}

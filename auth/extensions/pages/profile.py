@@ -123,6 +123,5 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
 
 
 def _has(address: str) -> bool:
-    """Whether the caller already has an address."""
     known = guard.live_caller()
     return address in (known.email, known.phone)

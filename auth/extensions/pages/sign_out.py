@@ -39,6 +39,5 @@ def sign_out() -> Response:
 
 
 def _back() -> str | None:
-    """Return the `redirect_to` of the request if it is allowed."""
     url, sent = destination().redirect_to, request.values.get("redirect_to")
     return url if sent and latchkey.redirects.allowed(sent) else None

@@ -141,7 +141,6 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
 
 def _end_users(asked: Asked) -> None:
-    """End everything of the users of disabled providers."""
     while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH) == _BATCH:
         pass
 

@@ -85,7 +85,6 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
-    """Ask the hook whether a user may have an identity."""
     removal.require_of_settings(identity.provider)
     may_become(asked, identity.email, None, user_id=user_id, provider=identity.provider)
 

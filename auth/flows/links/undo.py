@@ -70,7 +70,7 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
     asked.noted.note(token_hash=token_hash, type="undo")
     factors = asked_factors(asked, token)
     if factors and answer.code:
-        # In a transaction of its own, because codes are counted before the user's row is locked.
+        # In its own transaction, because codes are counted before the user's row is locked.
         network = asked.client["network"]
         queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
     try:

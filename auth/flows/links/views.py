@@ -179,7 +179,6 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
 
 
 def _kept() -> set[str]:
-    """Return the ids that the page showed and the user unticked."""
     return set(request.form.getlist("shown")) - set(request.form.getlist("remove"))
 
 

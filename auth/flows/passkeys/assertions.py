@@ -75,7 +75,6 @@ def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dic
 
 
 def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
-    """Spend the challenge, and return the row of the passkey that answers it."""
     challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
     return verify(asked, body["credential"], challenge, PASSKEY)
 

@@ -34,7 +34,6 @@ def _name(user: Any) -> str:
 
 @contextmanager
 def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
-    """Yield the user, whom acts inside of the context may change."""
     with acting() as asked:
         yield asked, found_user(asked.parts, subject)
 

@@ -151,7 +151,6 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
 
 
 def _overload() -> str | None:
-    """Return the load of this machine if it exceeds twice its cores."""
     load, count = os.getloadavg()[0], cores()
     return f"load {load:.0f} on {count} cores" if load > 2 * count else None
 

@@ -1,4 +1,4 @@
-"""The processes of a test service, with settings of its own."""
+"""The processes of a test service, with its own settings."""
 
 import http.client
 import os

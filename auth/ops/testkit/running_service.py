@@ -271,7 +271,6 @@ class Service:
         return response.get_json()
 
     def _call(self, function: str, *arguments: Any) -> list[Any]:
-        """Call a function of functions.sql."""
         with self._database.connection.cursor() as cursor:
             cursor.callproc(f"latchkey_test.{function}", arguments)
             return cursor.fetchall()

@@ -208,7 +208,6 @@ def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def _named(metadata: Mapping[str, Any] | None, name: str | None, picture: str | None) -> dict[str, Any]:
-    """Return metadata with the name and picture, under the keys that a sign-in with a provider uses."""
     found = {"name": name, "avatar_url": picture}
     return {key: value for key, value in found.items() if value} | dict(metadata or {})
 

@@ -164,7 +164,6 @@ def form_at(
 
 
 def _apart(view: View) -> View:
-    """Return a copy of a view, with other declarations."""
     return functools.wraps(view)(lambda *args, **kwargs: view(*args, **kwargs))
 
 

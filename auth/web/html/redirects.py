@@ -58,7 +58,6 @@ class Destination:
         return cls(redirect_to, values.get("code_challenge"), next_page, then)
 
     def __bool__(self) -> bool:
-        """Whether there is an application."""
         return bool(self.redirect_to or self.code_challenge)
 
     @property

@@ -18,7 +18,7 @@ def test_failure_leaves_the_previous_file_and_no_draft_and_success_a_private_one
     with pytest.raises(StopIteration), files.replacing(path) as draft:
         draft.write(b"half" + next(iter([])))
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
-    # Its new content is readable by its owner alone.
+    # Only its owner can read its new content.
     with files.replacing(path) as draft:
         draft.write(b"secret")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("secret", 0o600)

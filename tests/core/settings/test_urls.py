@@ -46,7 +46,7 @@ URLS = {
 }
 # Databases have their own tests, in words of libpq.
 OTHERS = {"AUTH_DATABASE_OWNER_URL", "DATABASE_URL"}
-# What may follow a good URL, or come in its place.
+# Suffixes of a valid URL, and replacements of it.
 ENDS = [
     *(":443", ":", ":0", ":99999", ":port", "/", "/%2F", "/%5c", "/..", "/a/../b", "/%2e%2e/x", "/a b", "/ü"),
     *(

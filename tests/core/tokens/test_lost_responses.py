@@ -196,7 +196,7 @@ def visits(
 
 
 def test_two_holders_of_a_token_end_the_session_when_both_have_come_twice(service):
-    """In each order of their visits: first with the token that was copied, and then with one of their own."""
+    """In each order of their visits: first with the copied token, then with their own."""
     (session,) = service.open_sessions(1)
     found = []
 

@@ -53,7 +53,7 @@ def resend(operator, id):
 
 
 def alike(text):
-    """Return the text of a message with samples in place of what differs each time."""
+    """Return the text of a message, with samples for the varying parts."""
     for pattern, sample in (
         (r"token=[\w-]{43}", "token=TOKEN"),
         (r"&(amp;)?redirect_to=[^\s\"]+", ""),

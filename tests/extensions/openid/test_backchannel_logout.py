@@ -46,7 +46,7 @@ def tokens(client, database, wiki, alice):
 
 
 def received(target: HttpTarget) -> list[str]:
-    """Return the logout tokens, each of which came alone in a form."""
+    """Return the logout tokens. Each was the only field of a form."""
     found = []
     for posted in target.requests:
         assert (posted.path, posted.headers["content-type"]) == (

@@ -320,6 +320,6 @@ class TestElsewhere:
         refused = television.post(client, "/oauth/device_authorization")
         assert (refused.status_code, refused.json["error_code"]) == (429, "over_request_rate_limit")
         assert [device.poll().status_code for _ in range(3)] == [400, 400, 429]
-        # Another act has a window of its own.
+        # Another act has its own window.
         sent = {"grant_type": "client_credentials", "client_id": television.id}
         assert client.post("/oauth/token", data=sent).status_code == 400

@@ -122,7 +122,7 @@ class TestNotice:
         assert "555" not in notice.text
 
 
-# What ends the access of an application, beside the ends of tests/flows/account/test_ends.py.
+# Further ends of an application's access, besides those of tests/flows/account/test_ends.py.
 ENDS = {
     "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
     "removed addition": lambda session, admin: session.put(

@@ -236,7 +236,7 @@ class TestPasskeys:
         assert app.test_client().head("/sign-in/passkey").status_code == 200
         assert [stranger.visit("/sign-in/passkey").status for _ in range(4)] == [200, 200, 429, 429]
         assert database.count("factor_challenges") == 2
-        # Another site may have opened it so often: signing in by the script, or in the account, goes on.
+        # Another site may have opened it so often. Signing in by the script, or in the account, still works.
         response = app.test_client().post("/passkeys/authentication/options", json={})
         assert response.status_code == 200
         assert Visitor(app).with_session_of(alice).visit("/account/passkeys/new").status == 200

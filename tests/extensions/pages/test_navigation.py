@@ -1,4 +1,4 @@
-"""Addresses that have no page of their own, and errors, for a browser and for a program."""
+"""Paths without a page, and errors, for a browser and for a program."""
 
 from tests.support.answers import assert_error
 from tests.support.cases import cases

@@ -297,7 +297,7 @@ class TestPasskeys:
         session = traded(client, visitor.press("second-step/skip").url)
         assert (session.claims["aud"], session.claims["aal"]) == ("authenticated", "aal1")
         assert session.delete("/user").json["error_code"] == "insufficient_aal"
-        # Our own pages go on asking.
+        # Our own pages still ask.
         for path in ("/account", "/account/email"):
             page = visitor.visit(path)
             assert page.url.startswith(f"{SITE}/second-step?next=")

@@ -35,7 +35,7 @@ PAGES = {
     "forgot-password": ("forgot-password", "recovery"),
     "sign-up": ("sign-up", "signup"),
 }
-# Those whose waiting window must never go on.
+# Cases in which the waiting window must never continue.
 PROVING = ["sign-in", "forgot-password"]
 # Where each leads in the browser that opens the link.
 TO_START = urlencode({"redirect_to": APP}, quote_via=quote)
@@ -432,7 +432,7 @@ class TestApi:
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
     @pytest.mark.parametrize(
         ("user_agent", "target"),
-        # A native application asks in a WebView of its own.
+        # A native application asks in its own WebView.
         [(BROWSER["User-Agent"], APP), ("node", APP), ("", APP), (IPHONE, NATIVE)],
     )
     def test_link_of_a_like_or_unknown_browser_brings_the_code(

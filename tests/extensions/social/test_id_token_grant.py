@@ -222,7 +222,7 @@ class TestInvalidToken:
         assert_error(hand_in(service, refused, "acme"), *REFUSED, details=DETAILS)
         refused = alice.open_session().access_token
         assert_error(hand_in(service, refused), *REFUSED, details=DETAILS)
-        # Google alone has two names.
+        # Only Google has two names.
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
 
 

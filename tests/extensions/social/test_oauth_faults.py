@@ -29,7 +29,7 @@ ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified
 NESTED = b"[" * 200_000
 # Seconds for which documents are cached, and failures to fetch them.
 HOUR, FAILED_FOR = 3600, 5
-# Makes a token in place of the provider's, from its claims.
+# Makes a replacement of the provider's token from its claims.
 Forge = Callable[[FakeProvider, Any], Any]
 
 
@@ -186,7 +186,7 @@ FORGED: dict[str, Forge] = {
 
 
 class TestIdTokens:
-    """Tokens signed by the provider, or by an attacker in its place."""
+    """Tokens signed by the provider, or by an attacker instead."""
 
     @cases("claims", WRONG_CLAIMS)
     def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):

@@ -299,7 +299,7 @@ class TestOtherBrowser:
         url = service.return_url(mallorys, "google")
         google.person = ALICE
         assert_failed(alices.visit(url), *STALE)
-        # So it is in a browser with another flow. Both flows go on in their own browsers.
+        # The same in a browser with another flow. Both flows continue in their own browsers.
         her_url = service.return_url(alices, "google")
         assert_failed(alices.visit(url), *STALE)
         no_effect()

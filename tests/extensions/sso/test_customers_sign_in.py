@@ -237,7 +237,7 @@ class TestWhomNot:
 
 class TestFlows:
     def test_provider_cannot_obtain_the_code_of_another(self, sso, acme, globex, database):
-        """The attacker copies challenge and nonce from a flow of their own, and state from the victim's."""
+        """The attacker copies challenge and nonce from the attacker's flow, and state from the victim's."""
         globex.be("1", "victim@globex.example")
         victims, own = sso.browser(), sso.leave(sso.browser(), globex.identifier)
         crossed = own | {"state": sso.leave(victims, acme.identifier)["state"]}

@@ -1,4 +1,4 @@
-"""A user whom a stranger may have made, and whom nobody has used, is in nobody's way."""
+"""A user whom a stranger may have created, and who was never used, blocks no address."""
 
 import json
 from collections.abc import Callable

@@ -97,7 +97,7 @@ def signs_in_by_phone(client, outbox, phone, user_id):
 
 
 def assert_taken_back(client, owner, outbox, thief):
-    """Assert that no session and no password works, and that Alice gets in by her mailbox alone."""
+    """Assert that no session and no password works, and that Alice gets in with her mailbox."""
     assert_error(thief.get("/user"), 401, "session_not_found")
     assert_error(thief.refresh(), 400, "refresh_token_not_found")
     assert_error(owner.try_to_sign_in(), 401, "invalid_credentials")

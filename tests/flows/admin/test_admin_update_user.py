@@ -38,7 +38,7 @@ def update(client, service_role):
 
 @pytest.fixture
 def begin_ban(app, service_role, alice):
-    """Ban Alice by a client of its own, for a thread."""
+    """Ban Alice with a separate client, for a thread."""
     body = {"ban_duration": "1h"}
     return lambda: app.test_client().put(f"/admin/users/{alice.id}", json=body, headers=service_role)
 

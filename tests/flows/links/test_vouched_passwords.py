@@ -87,7 +87,7 @@ def test_sign_up_of_a_stranger_does_not_replace_the_operators_password(client, a
 def test_operator_vouches_no_more_once_a_user_changes_the_password_or_the_address_changes(
     make_app, client, admin, outbox, change
 ):
-    """The address may be another person's, who proves it while the first one goes on knowing the password."""
+    """Another person may prove the address while the first person still knows the password."""
     user, address = admin("POST", email=DAVE, password=PASSWORD), DAVE
     if change == "password":
         lax = make_app(**LAX).test_client()

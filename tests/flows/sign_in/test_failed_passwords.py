@@ -54,7 +54,7 @@ def pass_time(database, seconds):
 
 
 def stranger(client, email, number):
-    """Try a wrong password once from a network of its own."""
+    """Try a wrong password once from a new network."""
     return fail(client, email, 1, f"192.0.2.{number}")
 
 

@@ -210,7 +210,7 @@ class TestNonceNotNeeded:
 
 
 class TestRecording:
-    """POST /reauthenticate is a proof for 15 minutes, in this session alone."""
+    """POST /reauthenticate is a proof for 15 minutes, only in this session."""
 
     def pass_time(self, database, seconds):
         database.run(

@@ -24,7 +24,7 @@ OTHER = secret("other")
 
 
 class Deployment:
-    """An application whose keys are files of its own state directory."""
+    """An application with its keys in its own state directory."""
 
     def __init__(self, app, directory):
         self.app = app

@@ -1,4 +1,4 @@
-"""`latchkey users import`: the users that it creates, refuses, or leaves alone."""
+"""`latchkey users import`: the users that it creates, refuses or does not change."""
 
 import json
 import random

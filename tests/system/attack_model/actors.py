@@ -421,7 +421,7 @@ class Actor:
             self.keys.append((response.json["id"], key))
 
     def _keep(self, response: Any, session: Session | None = None) -> bool:
-        """Keep the session of a token response, in the place of its older tokens."""
+        """Keep the session of a token response instead of its older tokens."""
         if response.status_code != 200:
             return False
         if "access_token" in response.json:

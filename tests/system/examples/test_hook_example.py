@@ -1,4 +1,4 @@
-"""examples/hooks, in a process of its own, called by the service."""
+"""examples/hooks, in its own process, called by the service."""
 
 import base64
 import os

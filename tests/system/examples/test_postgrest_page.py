@@ -1,4 +1,4 @@
-"""docs/postgrest.md, whose blocks are run, by the rules of PostgREST 16.1 in the place of its program."""
+"""Runs the blocks of docs/postgrest.md with the rules of PostgREST 16.1, instead of its program."""
 
 import json
 import re

@@ -84,7 +84,7 @@ class Person:
 
 
 class Unanswered(Exception):
-    """A change may or may not have been made: its person is left alone from now on."""
+    """A change may or may not have been made. Its person does nothing from now on."""
 
 
 class History:

@@ -52,7 +52,7 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
     wrong = []
     found = {row.email: row for row in rows.all(_PERSONS)}
     mails: defaultdict[str, list[str]] = defaultdict(list)
-    # A notice that gathers changes has as many times.
+    # A notice with several changes has the same number of times.
     for row in rows.all(
         "SELECT recipient, kind, coalesce((variables ->> 'times')::integer, 1) AS times"
         " FROM outbox WHERE channel = 'email'"

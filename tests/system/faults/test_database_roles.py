@@ -1,4 +1,4 @@
-"""A database of an earlier release is upgraded to a role of its own for requests, embedded or the operator's."""
+"""A database of an earlier release, embedded or the operator's, is upgraded to a role of requests."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_embedded_database_of_0_3_0_serves_its_users_by_a_role_without_power(
 
 @pytest.fixture
 def own() -> Any:
-    """A Postgres in which a role without power of its own owns a database, and its URLs for both roles."""
+    """A Postgres in which an unprivileged role owns a database, and its URLs for both roles."""
     with Deployment() as deployment:
         deployment.postgres.run(
             f"CREATE ROLE {OWNER} LOGIN CREATEROLE CREATEDB", f"CREATE DATABASE own OWNER {OWNER}"

@@ -124,7 +124,7 @@ def put_directory(path: Path) -> None:
     path.mkdir()
 
 
-# What happens to a file, and how the line about it goes on.
+# The faults of a file, and the rest of the line about each.
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "foreign": (lambda path: replace_file(path, FOREIGN[path.name]), "Differs from what this database last"),
     "missing": (Path.unlink, "{path} is missing. Restore it from a backup"),

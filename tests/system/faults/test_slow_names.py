@@ -93,7 +93,7 @@ def assert_flood_is_bounded(
 ) -> None:
     names = played.names
     assert at_once(FLOOD, ask) == [refusal] * FLOOD
-    # All have given up, and their lookups go on.
+    # All have given up, but their lookups continue.
     assert len(names.asked) == MOST
     for _ in range(3):
         assert session_of(played.client, person.try_to_sign_in(client=played.client)).claims["asked"] is True

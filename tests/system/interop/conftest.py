@@ -1,4 +1,4 @@
-"""A service for clients, Pythons of their own, and the browser of applications by other hands."""
+"""A service for clients, their Python environments, and the browser for other people's applications."""
 
 import hashlib
 import os

@@ -35,7 +35,7 @@ def variables(settings: str) -> dict[str, str]:
 
 
 class Application(ABC):
-    """An application at a port of its own. A class for each name of `--for` that is tested."""
+    """An application at its own port. There is a class for each tested name of `--for`."""
 
     # Where a user begins to sign in, and a button there; what shows who is signed in.
     START: ClassVar[str] = "/"

@@ -14,7 +14,7 @@ from tests.support.contract import OPENAPI
 
 HERE = Path(__file__).parent / "generated"
 NODE_MODULES = HERE / "typescript" / "node_modules"
-# Compiling the client for Go takes a minute, and more beside other tests.
+# Compiling the client for Go takes a minute, and longer during other tests.
 TIMEOUT = 1800.0
 
 

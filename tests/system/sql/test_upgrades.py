@@ -1,4 +1,4 @@
-"""Databases of earlier releases, and their nodes beside new ones."""
+"""Databases of earlier releases, and their nodes next to new ones."""
 
 from contextlib import ExitStack, closing
 from functools import partial

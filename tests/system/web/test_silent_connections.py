@@ -1,4 +1,4 @@
-"""Connections that send nothing, at services with settings of their own."""
+"""Connections that send nothing, at services with their own settings."""
 
 import socket
 from collections.abc import Iterator

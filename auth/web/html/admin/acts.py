@@ -125,7 +125,6 @@ def _asks_factor(act: Act) -> bool:
 
 
 def _asked_factors() -> dict[str, Any]:
-    """Return the factors that an act's form asks the administrator for, with new challenges."""
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
     asked = own_factors(ways, has_challenges=request.method != "HEAD")
     return asked | {"has_passkey": ways.has_passkey}

@@ -128,7 +128,7 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
 
 
 def find(console: Browser, search: str) -> None:
-    """Search for users with the keyboard alone."""
+    """Search for users with only the keyboard."""
     console.press("/")
     console.wait(lambda: console.run("document.activeElement.id") == "search")
     console.type(search)

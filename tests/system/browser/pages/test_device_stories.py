@@ -17,7 +17,7 @@ from tests.support.users import ALICE, DAVE, PASSWORD
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 NEW_PASSWORD = "Fresh-Horse-2"
-# The texts of the buttons that a page wants to be pressed, beside others.
+# The texts of the buttons to press, among others on a page.
 PRIMARY = """[...document.querySelectorAll("main .button, main button")].filter(
   (each) => ["", "button"].includes(each.className)
 ).map((each) => each.innerText)"""

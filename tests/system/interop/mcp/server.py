@@ -1,4 +1,4 @@
-"""An MCP server that accepts access tokens of Latchkey, for itself alone: `server.py ISSUER URL`."""
+"""An MCP server that accepts Latchkey's access tokens for itself only: `server.py ISSUER URL`."""
 
 import sys
 from typing import Any

@@ -48,7 +48,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A checkout with one dependency, a wheel of its own."""
+    """A checkout with one dependency, a local wheel."""
     shutil.copy(CHECKOUT / "make_venv.py", tmp_path)
     (tmp_path / "constraints.txt").write_text("")
     (tmp_path / "setup.cfg").write_text(

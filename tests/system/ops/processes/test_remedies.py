@@ -52,7 +52,7 @@ LIMITED = PUBLIC | {"rate_limits_enabled": True}
 ALLOW_LIST, APP = "AUTH_REDIRECT_ALLOW_LIST", "https://app.example.com"
 PASSWORD_OF_DAN = "Correct-Horse-Battery-1"
 SQL_HOOK = "pg-functions://postgres/pg_catalog/"
-# Faults that need a machine of their own, or a service that is started and stopped.
+# Faults that need a separate machine, or a service that is started and stopped.
 ELSEWHERE = {
     "Use the python3 of your distribution, or of the image python:3.13, as docs/performance.md says.": "tests/system/ops/processes/test_doctor.py",
     "Free space on the disk of Postgres' data directory. Nothing needs a restart.": "tests/system/faults/test_doctor.py",
