@@ -198,7 +198,6 @@ def _explained(dsn: str, error: psycopg2.OperationalError) -> psycopg2.Operation
 
 
 def _hosts(url: str) -> list[str]:
-    """Return a URL for each host of one."""
     parts = parse_dsn(url)
     lists = {name: parts[name].split(",") for name in ("host", "hostaddr", "port") if name in parts}
     count = max(map(len, lists.values()), default=1)

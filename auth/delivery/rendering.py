@@ -230,7 +230,6 @@ class Templates:
 
 
 def _others(row: Any) -> list[SimpleNamespace]:
-    """Return the further changes in a notice, as rows of the outbox."""
     known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
     return [
         SimpleNamespace(**known, expires_at=None, variables=other | {"requested_at": other.get("at")})
@@ -241,7 +240,6 @@ def _others(row: Any) -> list[SimpleNamespace]:
 def _sample(
     channel: str, kind: str, recipient: str, variables: Mapping[str, Any], *, of_pages: bool = False
 ) -> SimpleNamespace:
-    """Return a message as a row of the outbox."""
     now = datetime.now(UTC)
     seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:

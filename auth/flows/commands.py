@@ -159,7 +159,6 @@ def acting() -> Iterator["Asked"]:
 
 
 def _way_to_find(status: int) -> str:
-    """Return the command that lists the objects of a group, if it has one."""
     group = click.get_current_context().parent
     if status != 404 or group is None or "list" not in getattr(group.command, "commands", ()):
         return ""

@@ -43,8 +43,6 @@ def _text(value: Any, most: int = MAX_TEXT) -> str:
 
 
 def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..., Function]:
-    """Return the type of a field whose value is kept unchanged."""
-
     def load(value: object) -> object:
         if not is_valid(value):
             raise ValidationError(requirement)
@@ -54,7 +52,6 @@ def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..
 
 
 def _groups(value: Any) -> list[str]:
-    """Return the names in a typed list such as `staff, ops`."""
     names = [name.strip() for name in _text(value).split(",")]
     if not all(name.isprintable() and len(name) <= 64 for name in names):
         raise ValidationError("must be names of at most 64 characters with commas between them")
@@ -82,8 +79,6 @@ def _list_of(is_valid: Callable[[str], object], what: str, most: int = 100) -> C
 
 
 def _object(most: int) -> Callable[..., Function]:
-    """Return the type of an object whose JSON has at most `most` KiB."""
-
     def is_small(value: Any) -> bool:
         if not isinstance(value, dict):
             raise ValidationError("must be an object")
@@ -105,7 +100,6 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
 
 
 def _json_text(value: Any, most: int = 16_384) -> dict[str, Any]:
-    """Return the value of JSON in a field of a form."""
     try:
         return json_bodies.decode(_text(value, most).encode())
     except json_bodies.InvalidJson as error:
@@ -113,7 +107,6 @@ def _json_text(value: Any, most: int = 16_384) -> dict[str, Any]:
 
 
 def _entry_of_timeline(value: Any) -> dict[str, Any]:
-    """Return the position of an entry: its time, its place within that moment, and its id."""
     parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
     if parts is None:
         raise ValidationError("must be the position of an entry")

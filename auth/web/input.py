@@ -149,7 +149,6 @@ def _refusal_of_fields(error: ValidationError) -> ApiError:
 
 
 def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:
-    """Yield each invalid field, as a dotted path, with its first message."""
     for name, error in sorted(errors.items()):
         # SCHEMA stands for the object itself.
         inner = path if name == SCHEMA else (*path, str(name))

@@ -24,7 +24,6 @@ class Origins:
         return sent in (self._listed or ())
 
     def __contains__(self, sent: str) -> bool:
-        """Whether the value of a header `Origin` is in the settings."""
         if self.lists(sent) or self.lists("*"):
             return True
         try:

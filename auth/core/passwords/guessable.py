@@ -56,7 +56,6 @@ _ROWS = [
 
 
 def _calendar() -> Iterator[str]:
-    """Yield the words of the calendar, with and without accents."""
     for word in _CALENDAR.split():
         yield from (word, "".join(filter(str.isalpha, unicodedata.normalize("NFD", word))))
     for number in _CHINESE_NUMBERS.split():

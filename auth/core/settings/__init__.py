@@ -312,7 +312,6 @@ def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
 
 
 def _empty(environment: Mapping[str, str | None]) -> list[str]:
-    """Return the names of variables that are empty and must not be."""
     fields = dataclasses.fields(Settings)
     full = {name_of(field.name) for field in fields if not field.metadata.get("may_be_empty", True)}
     empty = [name for name, value in environment.items() if value is not None and not value.strip()]

@@ -55,7 +55,6 @@ def _host(url: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return the origin as browsers write it: in lower case, without the default port."""
     parts = urlsplit(url)
     default = {"http": 80, "https": 443}[parts.scheme]
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname

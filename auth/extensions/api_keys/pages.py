@@ -67,7 +67,6 @@ def _page(problem: Problem | None = None) -> Response:
 
 
 def _read() -> dict[str, Any]:
-    """Return the form as the body of POST /user/api_keys."""
     sent = read_form(_Form())
     scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
     lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}

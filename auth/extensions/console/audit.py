@@ -83,7 +83,6 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _actions() -> list[tuple[str, str]]:
-    """Return the actions of the log with their labels, sorted by label."""
     actions = [row.action for row in queries.list_audit_actions(latchkey.db)]
     tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
     titles = map(label, tables, actions)

@@ -75,7 +75,6 @@ def show_settings() -> Response:
 
 
 def _where(setting: Listed) -> str:
-    """Return the place for changing a setting."""
     kind = next((kind for kind, field in rotation.FIELDS.items() if name_of(field) == setting.name), None)
     if kind and setting.origin != "environment":
         return f"{setting.origin}, with latchkey keys rotate {kind}"

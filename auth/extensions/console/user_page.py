@@ -93,7 +93,6 @@ def _verdict(explained: explanation.Explanation) -> str:
 
 
 def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
-    """Return the names of the acts that would have an effect."""
     wanted = {
         "recover": user.email is not None and not user.banned_until,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,

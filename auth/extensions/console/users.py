@@ -98,7 +98,6 @@ def show_users() -> Response:
 
 
 def _linker(query: dict[str, Any]) -> Callable[..., str]:
-    """Return a function for the URL of this list at another place, with another reading or as CSV."""
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 
     def link(path: str = "console/users", **changes: str) -> str:
@@ -219,7 +218,6 @@ def _named(row: Any) -> str:
 
 
 def _place(sort: str, text: str) -> dict[str, str]:
-    """Return the parameters for a place in an order."""
     place, _, user_id = text.rpartition("~")
     if sort in _SORTS and place != _NEVER:
         place = _timestamp(place)

@@ -75,7 +75,6 @@ def show_delivery(webhook_id: str, delivery_id: str) -> Response:
 
 
 def _states(id: str | None = None) -> list[Any]:
-    """Return all webhooks, or the one with an id, each with the number of its waiting events."""
     rows = queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED)
     return [
         SimpleNamespace(

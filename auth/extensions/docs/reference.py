@@ -180,7 +180,6 @@ class Reference:
         ]
 
     def _resolved(self, node: _Node) -> _Node:
-        """Follow a reference."""
         while "$ref" in node:
             kind, name = node["$ref"].split("/")[-2:]
             node = self._spec["components"][kind][name]
@@ -244,7 +243,6 @@ def _place(parameter: _Node) -> str:
 
 
 def _facts(node: _Node) -> Iterator[str]:
-    """Yield the description of a schema, and its limits."""
     if description := node.get("description", "").strip().rstrip("."):
         yield description
     if values := node.get("enum"):

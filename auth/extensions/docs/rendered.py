@@ -53,7 +53,6 @@ def _render(template: str, name: str, title: str, **values: Any) -> str:
 
 @functools.cache
 def _sections() -> list[tuple[str, guides.Section]]:
-    """Return the sections, each with its text for the search."""
     listed = [name for row in guides.groups().values() for name in row]
     others = sorted(name for name, path in guides.library().items() if path.suffix == ".md")
     names = dict.fromkeys([*listed, *others])

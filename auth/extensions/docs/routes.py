@@ -84,7 +84,6 @@ def _page(html: str = "") -> Response:
 
 
 def _zipped(response: Response, content: bytes) -> Response:
-    """Complete a response with its gzipped body."""
     response.headers.update(_CACHED)
     response.vary.add("Accept-Encoding")
     if request.accept_encodings["gzip"] > 0:

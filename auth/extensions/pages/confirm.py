@@ -69,7 +69,6 @@ def request_proof_code(problem: Problem | None = None) -> Response:
 
 
 def _here(*, is_sent: bool) -> str:
-    """Return the path of the page with the parameters of the request."""
     sent = request.values
     query = {"by": "code"} if sent.get("by") == "code" else {}
     query |= {"sent": "yes"} if is_sent else {}

@@ -114,7 +114,6 @@ def _second_step_page(problem: Problem | None = None) -> Response:
 
 
 def _raised() -> Response:
-    """Continue with the raised session, under a new cookie."""
     browser_sessions.resume()
     response = redirect_onward(destination())
     browser_sessions.renew(response)
@@ -127,7 +126,6 @@ def _page(template: str, **values: Any) -> Response:
 
 
 def _is_required() -> bool:
-    """Whether the account requires a second factor."""
     try:
         guard.live_caller(Level.AAL2)
     except ApiError as error:

@@ -30,7 +30,6 @@ def readings(text: str) -> dict[str, Filters]:
 
 
 def _in_e_164(number: str) -> str:
-    """Return a number, or the beginning of one, in its stored form."""
     try:
         return addresses.canonical_phone(number)
     except addresses.InvalidAddress:

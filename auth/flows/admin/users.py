@@ -156,7 +156,6 @@ def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
 
 
 def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
-    """Remove addresses and recent additions, and return their providers."""
     providers = removal.removed_providers(tx, before.id, kinds, ids)
     grants.remove(tx, before, ids=ids)
     api_keys.remove_of(asked, tx, before, ids, is_told=False)

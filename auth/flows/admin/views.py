@@ -46,7 +46,6 @@ def create_user() -> Response:
 
 
 def _stored_form(password_hash: str) -> str:
-    """Return the stored form of another system's hash."""
     try:
         return latchkey.passwords.stored_form(password_hash)
     except legacy.UnusableHash as error:

@@ -100,7 +100,6 @@ def _ceremony(factor: Any) -> str:
 
 
 def _check_site(asked: Asked, sent: dict[str, Any]) -> None:
-    """Compare a client's relying party with the service's."""
     site = asked.parts.relying_party
     if sent.get("rpId", site.id) != site.id:
         raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")

@@ -259,7 +259,6 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
 
 
 def _answer(query: Mapping[str, str]) -> undo.Answer:
-    """Return the code or the verified credential of a form."""
     if "challenge_id" not in query:
         return undo.Answer(query.get("factor_code", ""))
     sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))

@@ -203,7 +203,6 @@ def forget_former(url: str, settings: Settings) -> None:
 
 
 def _swap(cursor: Any, name: str, away: str, draft: str, has_secrets: AbstractContextManager[None]) -> None:
-    """Give a database another name, and its name to the draft, atomically."""
     _run(cursor, "DROP DATABASE IF EXISTS {}", away)
     with has_secrets:
         # Statements in one string are one transaction.

@@ -106,7 +106,6 @@ def connect(url: str) -> Any:
 
 
 def _check_keys(settings: Settings, url: str) -> None:
-    """Check that the settings have the secrets of the database."""
     with (
         closing(Database(url, size=1, prepare=False)) as db,
         suppress(psycopg2.errors.UndefinedTable),  # the database is not upgraded yet

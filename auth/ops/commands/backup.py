@@ -104,7 +104,6 @@ def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bo
 
 
 def _note(url: str, *tasks: str) -> None:
-    """Record the backup for `latchkey doctor` and the metrics."""
     # The table is missing in a database that has not been upgraded.
     with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
         for task in tasks:

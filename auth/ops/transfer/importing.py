@@ -107,7 +107,6 @@ class Import:
         return row
 
     def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
-        """Insert rows, and return the outcomes in order."""
         rows = [row for _entry, row in batch if not isinstance(row, str)]
         taken = self._taken_keys(rows)
         problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])

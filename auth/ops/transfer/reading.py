@@ -91,7 +91,6 @@ def _count_lines(path: Path) -> int:
 
 
 def _users_of_document(path: Path, first: str) -> list[Any] | None:
-    """Return the array of a JSON document, or None for JSON lines."""
     document = _json(first)
     if document is None:  # a document of several lines, or a broken first line
         document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))

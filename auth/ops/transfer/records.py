@@ -167,7 +167,6 @@ def _problems(messages: Any, path: str = "") -> Iterator[str]:
 def _confirmation(
     user: dict[str, Any], kind: str, created_at: datetime, choices: Choices
 ) -> tuple[str | None, bool]:
-    """Return when an address was confirmed, and whether this is a proof."""
     verified, confirmed_at = user.get(f"{kind}_verified"), user.get(f"{kind}_confirmed_at")
     if verified is None:
         verified = confirmed_at is not None or choices.trust_addresses

@@ -242,7 +242,6 @@ def register_in(pages: Blueprint) -> None:
 
 
 def _error(exception: Exception) -> Response:
-    """Redirect to the missing step, or show the error."""
     error = as_api_error(exception)
     if error.error_code not in ELSEWHERE or not asks_for_page():
         return _answer(error)
@@ -250,7 +249,6 @@ def _error(exception: Exception) -> Response:
 
 
 def _answer(error: ApiError) -> Response:
-    """Return an error as a page for a browser, and as the envelope for a program."""
     if not asks_for_page():
         return envelope(error)
     problem = replace(problem_of(error), reason=_for_developer(error.details))

@@ -226,7 +226,6 @@ def _decided(
 
 
 def _check_own(asked: consent.Asked) -> None:
-    """Refuse a request of another user, or an approved one."""
     if asked.request.user_id != guard.caller_id():
         raise ApiError("oauth_authorization_not_found")
     if not asked.request.is_pending:

@@ -265,7 +265,6 @@ def _old_secret(client: Mapping[str, Any]) -> str:
 
 
 def _body(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of the options that were given."""
     body: dict[str, Any] = {}
     for name, value in members.items():
         if isinstance(value, tuple):

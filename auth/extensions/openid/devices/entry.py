@@ -129,7 +129,6 @@ def _enter() -> str:
 
 
 def _find(db: Database | Transaction, id: str) -> _Asked:
-    """Return the request whose code was entered in this session."""
     client = queries.lock_client_of_device(db, id=id)
     own = {"user_id": g.user_id, "session_id": g.caller.session_id}
     asked = client and queries.lock_device_request(db, id=id, **own)

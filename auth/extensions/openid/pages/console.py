@@ -91,7 +91,6 @@ def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:
-    """Return a form as the body of the admin API's requests."""
     body: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
     body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
     body |= {name: form[name].split() for name in _LISTS}
