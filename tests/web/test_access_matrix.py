@@ -18,6 +18,7 @@ from tests.support.apps import new_app
 from tests.support.cases import cases
 from tests.support.contract import console_routes, page_routes
 from tests.support.environment import SERVICE_ROLE_KEY
+from tests.support.extensions import EVERY_EXTENSION
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in
@@ -95,10 +96,10 @@ def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credent
 
 @pytest.fixture(scope="module")
 def default_app(environment):
-    """An application with API keys and customers' sign-in, and a provider, to link identities of."""
+    """An application with every extension, and a provider, to link identities of."""
     provider = "AUTH_PROVIDER_GITHUB_CLIENT"
     credentials = {f"{provider}_ID": "latchkey", f"{provider}_SECRET": "a secret"}
-    app = new_app(environment | credentials | {"AUTH_API_KEYS": "true", "AUTH_SSO": "true"})
+    app = new_app(environment | EVERY_EXTENSION | credentials)
     yield app
     app.extensions[EXTENSION].db.close()
 

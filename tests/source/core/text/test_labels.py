@@ -51,7 +51,11 @@ def reasons_of_deletions() -> set[str]:
 def test_every_name_has_a_label(table, names):
     assert len(names) > 1
     tables = (table,) if isinstance(table, str) else table
-    assert names - labels.names(*tables) == set()
+    missing = [
+        f"auth/core/text/console/en.toml: [{tables[0]}] lacks {name}"
+        for name in names - labels.names(*tables)
+    ]
+    assert sorted(missing) == []
 
 
 def test_details_are_words_and_what_users_wrote_is_quoted():
