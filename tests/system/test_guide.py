@@ -27,6 +27,7 @@ OF_EXTENSIONS = (
     "tests/source/core/text",
     "tests/core/text",
     "tests/flows/history/test_audit_log.py",
+    "tests/flows/history/test_timeline_sentences.py",
 )
 CHANGE = re.compile(r"^(\w\S+)\n([ -])(.*)\n((?:\+.*\n)+)", re.MULTILINE)
 PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-an-extension.md": (*OF_ENDPOINTS, *OF_EXTENSIONS)}
