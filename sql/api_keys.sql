@@ -1,20 +1,17 @@
--- name: select_api_keys(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                       caller_level text, mfa_required text, refresh_token_lifetime integer,
---                       session_timebox integer) -> row?
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
-       api_keys_of(u.id)::text AS api_keys
-  FROM users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
+-- name: select_api_keys(caller_id uuid, caller_session_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
+SELECT caller.*,
+       api_keys_of(:caller_id)::text AS api_keys
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller;
 
 -- name: list_api_keys(user_id uuid) -> row
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
 -- name: write_api_key(id uuid, user_id uuid, session_id uuid, name text, key_mac bytea, scopes text[],
 --                     lifetime integer, most_api_keys integer) -> row?
--- The key gets the level of the session. Inserts nothing beyond `most_api_keys`. Call it with the user's row
--- locked.
+-- With the level of the session that makes it. Nothing if the user has the most. Call it with the user's
+-- row locked.
 INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at, aal)
 SELECT :id, s.user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime), s.aal
   FROM sessions AS s
@@ -30,8 +27,8 @@ SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids:
 
 -- name: record_api_key_verdict(id uuid, key_macs bytea[], network text, password_failures integer[])
 --   -> row (refused_for?)
--- Counts whether or not this id exists. By network, because a stranger who has seen the id must not lock the
--- key.
+-- Whether or not there is a key of this id. By network, because a stranger who has seen the id must not lock
+-- the key.
 SELECT refused_for
   FROM record_verdict(CASE WHEN :password_failures IS NOT NULL
                            THEN ARRAY[('api_key', :id, :network, (:password_failures)[1],
@@ -40,8 +37,8 @@ SELECT refused_for
 
 -- name: use_api_key(id uuid, key_macs bytea[], refresh_limit_seconds integer, mfa_required text,
 --                    audience text, origin jsonb) -> row? (expires_at?, recorded?)
--- One UPDATE, because only an UPDATE sees a concurrent removal of the key. Each use counts, or a program
--- could call the token hook without limit. The first use per day that returns a token is recorded.
+-- One UPDATE, because only that sees whether the key was removed meanwhile. Each counts, or a program could
+-- call the token hook without limit. The first use of a day that gives a token is recorded.
 UPDATE api_keys AS k
    SET key_mac = (:key_macs)[1],
        (refreshes, counted_until) = (
@@ -69,21 +66,22 @@ RETURNING api_key_state(u, k, NULL, :mfa_required) AS state,
 -- name: select_owner_of_api_key(id uuid) -> row?
 SELECT user_id FROM api_keys WHERE id = :id;
 
--- name: select_api_key(id uuid, key_macs bytea[], mfa_required text) -> row? (expires_at?)
--- Selects a live key by its secret, for POST /introspect.
-SELECT k.user_id,
+-- name: select_api_key(id uuid, key_macs bytea[])
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_expires_at?, expires_at?)
+-- The key with the secret, for POST /introspect.
+SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
+       k.user_id,
        k.scopes,
        floor(extract(epoch FROM k.created_at))::bigint AS created_at,
        floor(extract(epoch FROM k.expires_at))::bigint AS expires_at
   FROM api_keys AS k
-  JOIN users AS u ON u.id = k.user_id
- WHERE k.id = :id AND k.key_mac = ANY (:key_macs) AND api_key_state(u, k, NULL, :mfa_required) = 'live';
+ CROSS JOIN user_facts(k.user_id) AS owner
+ WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
--- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, mfa_required text,
---                             audience text) -> row?
-SELECT api_key_state(u, k, :expires_at, :mfa_required) AS state,
+-- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_aal?, key_expires_at?)
+SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
        with_audience(copy.object, :audience) AS user_object
-  FROM users AS u
-  JOIN user_objects AS copy ON copy.user_id = u.id
-  LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = u.id
- WHERE u.id = :user_id;
+  FROM user_facts(:user_id) AS owner
+  JOIN user_objects AS copy ON copy.user_id = :user_id
+  LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = :user_id;

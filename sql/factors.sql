@@ -165,14 +165,11 @@ UPDATE recovery_codes
  WHERE user_id = :user_id AND code_mac = :code_mac AND used_at IS NULL
 RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND used_at IS NULL) AS remaining;
 
--- name: select_recovery_codes(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                             caller_aal text, caller_level text, mfa_required text,
---                             refresh_token_lifetime integer, session_timebox integer) -> row? (created_at?)
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
-       (SELECT count(*) FROM recovery_codes WHERE user_id = u.id) AS total,
-       (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS remaining,
-       iso_8601((SELECT max(created_at) FROM recovery_codes WHERE user_id = u.id)) AS created_at
-  FROM users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
+-- name: select_recovery_codes(caller_id uuid, caller_session_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, created_at?)
+SELECT caller.*,
+       (SELECT count(*) FROM recovery_codes WHERE user_id = :caller_id) AS total,
+       (SELECT count(*) FROM recovery_codes WHERE user_id = :caller_id AND used_at IS NULL) AS remaining,
+       iso_8601((SELECT max(created_at) FROM recovery_codes WHERE user_id = :caller_id)) AS created_at
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller;

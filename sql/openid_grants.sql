@@ -33,11 +33,10 @@ SELECT c.id::text AS client_id, c.name
   JOIN oauth_clients AS c ON c.id = removed.client_id
  ORDER BY c.id;
 
--- name: select_grants(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                     caller_level text, mfa_required text, refresh_token_lifetime integer,
---                     session_timebox integer) -> row?
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
+-- name: select_grants(caller_id uuid, caller_session_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
+SELECT caller.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'client', jsonb_build_object('id', c.id, 'name', c.name,
                                               'uri', coalesce(c.metadata_url, c.uri),
@@ -47,7 +46,5 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
                ) ORDER BY o.granted_at DESC, o.id), '[]')::text
           FROM oauth_grants AS o
           JOIN oauth_clients AS c ON c.id = o.client_id
-         WHERE o.user_id = u.id) AS grants
-  FROM users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
+         WHERE o.user_id = :caller_id) AS grants
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller;

@@ -20,8 +20,8 @@ SELECT u.id
 -- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean,
 --                         refresh_token_lifetime integer, session_timebox integer, mfa_required text)
 --   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
--- Run it with the owner locked, so that a second use sees the session of the first. A code depends on the
--- session that approved it: it is void once that has ended, or the grant is deleted.
+-- Run it with the owner locked, so that a second use sees the session of the first. A code gives what the
+-- session that approved it gives now: nothing once that has ended, or the grant is gone.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
        (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE
        AND coalesce(r.decision = 'approved', NOT :is_of_device) AS is_current,
@@ -84,7 +84,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --                              refresh_token_lifetime integer, session_timebox integer,
 --                              mfa_required text, origin jsonb)
 --   -> row? (resource?, token_lifetime?, commits?, recorded?)
--- Like `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
+-- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
          SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
@@ -134,17 +134,22 @@ SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
     ON s.id = :session_id AND g.client_id = c.id
  WHERE c.id = :client_id;
 
--- name: select_userinfo(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                       refresh_token_lifetime integer, session_timebox integer, mfa_required text)
---   -> row? (scopes?)
-SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state,
-       s.scopes, u.email_proved, u.phone_proved, copy.object AS user_object
-  FROM users AS u
-  JOIN user_objects AS copy ON copy.user_id = u.id
-  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id)
-    ON s.id = :session_id AND s.user_id = u.id AND g.client_id = :client_id
-  LEFT JOIN oauth_clients AS c ON c.id = g.client_id
- WHERE u.id = :user_id;
+-- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, resource?, scopes?,
+--            allowed_roles?, resources?, is_dynamic?, is_blocked?)
+-- The session that a user gave a client, and the client.
+SELECT owner.*, u.app_metadata,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.resource, s.scopes, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
+       u.email_proved, u.phone_proved, copy.object AS user_object
+  FROM user_facts(:user_id) AS owner
+  JOIN users AS u ON u.id = :user_id
+  JOIN user_objects AS copy ON copy.user_id = :user_id
+  LEFT JOIN (sessions AS s
+             JOIN oauth_grants AS g ON g.id = s.grant_id
+             JOIN oauth_clients AS c ON c.id = g.client_id)
+    ON s.id = :session_id AND s.user_id = :user_id AND c.id = :client_id;
 
 -- name: revoke_client_session(session_id uuid, client_id uuid, auth_method text, secret_hash bytea,
 --                             origin jsonb) -> row? (refusal?, recorded?)
@@ -171,20 +176,6 @@ SELECT client.refusal,
   FROM client
   LEFT JOIN ended ON true;
 
--- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                           refresh_token_lifetime integer, session_timebox integer, mfa_required text)
---   -> row? (aal?)
--- The token of a session, or of grant_type=client_credentials without a session.
-SELECT CASE WHEN :session_id IS NOT NULL
-            THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required)
-            WHEN to_timestamp(:expires_at) <= now() OR 'client_credentials' <> ALL (c.grant_types)
-                 OR c.is_blocked
-            THEN 'bad_jwt'
-            ELSE 'live' END AS state,
-       s.aal
-  FROM oauth_clients AS c
-  LEFT JOIN (sessions AS s
-             JOIN oauth_grants AS g ON g.id = s.grant_id
-             JOIN users AS u ON u.id = s.user_id)
-    ON s.id = :session_id AND s.user_id = :user_id AND g.client_id = c.id
- WHERE c.id = :client_id;
+-- name: select_client_token(client_id uuid) -> row?
+-- What decides about a token of grant_type=client_credentials, which has no session.
+SELECT c.grant_types, c.is_blocked, now() FROM oauth_clients AS c WHERE c.id = :client_id;

@@ -58,10 +58,22 @@ class MakeAdministrator(NamedTuple):
 def make_administrator(on: Runner, /, *, email: str | None, password_hash: str | None) -> MakeAdministrator | None: ...
 
 class SelectApiKeys(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     api_keys: str
 
-def select_api_keys(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectApiKeys | None: ...
+def select_api_keys(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectApiKeys | None: ...
 
 class ListApiKeys(NamedTuple):
     api_keys: str
@@ -107,6 +119,15 @@ class SelectOwnerOfApiKey(NamedTuple):
 def select_owner_of_api_key(on: Runner, /, *, id: str | None) -> SelectOwnerOfApiKey | None: ...
 
 class SelectApiKey(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    key_aal: str
+    key_expires_at: datetime | None
     user_id: str
     scopes: list[str]
     created_at: int
@@ -115,10 +136,18 @@ class SelectApiKey(NamedTuple):
 def select_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKey | None: ...
 
 class SelectUserOfApiKey(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    key_aal: str | None
+    key_expires_at: datetime | None
     user_object: str
 
-def select_user_of_api_key(on: Runner, /, *, user_id: str | None, api_key_id: str | None, expires_at: int | None) -> SelectUserOfApiKey | None: ...
+def select_user_of_api_key(on: Runner, /, *, user_id: str | None, api_key_id: str | None) -> SelectUserOfApiKey | None: ...
 
 class RecordRefusal(NamedTuple):
     setting: str
@@ -744,12 +773,24 @@ class UseRecoveryCode(NamedTuple):
 def use_recovery_code(on: Runner, /, *, user_id: str | None, code_mac: bytes | memoryview | None) -> UseRecoveryCode | None: ...
 
 class SelectRecoveryCodes(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     total: int
     remaining: int
     created_at: str | None
 
-def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectRecoveryCodes | None: ...
+def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectRecoveryCodes | None: ...
 
 class SelectToken(NamedTuple):
     user_object: str
@@ -1391,10 +1432,22 @@ class RemoveGrants(NamedTuple):
 def remove_grants(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, client_id: str | None) -> list[RemoveGrants]: ...
 
 class SelectGrants(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     grants: str
 
-def select_grants(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectGrants | None: ...
+def select_grants(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectGrants | None: ...
 
 class ListOpenidKeys(NamedTuple):
     id: str
@@ -1597,14 +1650,32 @@ class SelectClientRefreshRefusal(NamedTuple):
 
 def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
 
-class SelectUserinfo(NamedTuple):
-    state: str
+class SelectClientCaller(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    app_metadata: Any
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    resource: str | None
     scopes: list[str] | None
+    allowed_roles: list[str] | None
+    resources: list[str] | None
+    is_dynamic: bool | None
+    is_blocked: bool | None
     email_proved: bool
     phone_proved: bool
     user_object: str
 
-def select_userinfo(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None, expires_at: int | None) -> SelectUserinfo | None: ...
+def select_client_caller(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None) -> SelectClientCaller | None: ...
 
 class RevokeClientSession(NamedTuple):
     refusal: str | None
@@ -1613,10 +1684,11 @@ class RevokeClientSession(NamedTuple):
 def revoke_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RevokeClientSession | None: ...
 
 class SelectClientToken(NamedTuple):
-    state: str
-    aal: str | None
+    grant_types: list[str]
+    is_blocked: bool
+    now: datetime
 
-def select_client_token(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None, expires_at: int | None) -> SelectClientToken | None: ...
+def select_client_token(on: Runner, /, *, client_id: str | None) -> SelectClientToken | None: ...
 
 class ClaimMessage(NamedTuple):
     id: str
@@ -1922,12 +1994,24 @@ class EndSession(NamedTuple):
 def end_session(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, session_id: str | None) -> EndSession | None: ...
 
 class SelectSessions(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     total: int
     openers: Any
     sessions: str
 
-def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, page_size: int | None, page_offset: int | None) -> SelectSessions | None: ...
+def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, page_size: int | None, page_offset: int | None) -> SelectSessions | None: ...
 
 class OpenSession(NamedTuple):
     session_id: str
@@ -2260,17 +2344,39 @@ def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserO
 def record_refused_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectUser(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
     aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     user_object: str
 
-def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectUser | None: ...
+def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectUser | None: ...
 
 class SelectCaller(NamedTuple):
-    state: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
     is_admin: bool
     is_anonymous: bool
-    aal: str | None
     password_hash: str | None
     password_leaked: bool
     email: str | None
@@ -2281,7 +2387,7 @@ class SelectCaller(NamedTuple):
     proof_age: int | None
     is_fresh_recovery: bool | None
 
-def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectCaller | None: ...
+def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectCaller | None: ...
 
 def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 

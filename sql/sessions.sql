@@ -176,14 +176,14 @@ SELECT caller.state,
   FROM caller
   LEFT JOIN ended ON true;
 
--- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                       caller_level text, mfa_required text, refresh_token_lifetime integer,
---                       session_timebox integer, page_size integer, page_offset bigint) -> row?
+-- name: select_sessions(caller_id uuid, caller_session_id uuid, refresh_token_lifetime integer,
+--                       session_timebox integer, page_size integer, page_offset bigint)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
 WITH live AS (
   SELECT * FROM live_sessions(:caller_id, :refresh_token_lifetime, :session_timebox)
 )
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
+SELECT caller.*,
        (SELECT count(*) FROM live) AS total,
        (SELECT coalesce(jsonb_object_agg(id, opened_by), '{}')
           FROM live WHERE opened_by IS NOT NULL) AS openers,
@@ -199,9 +199,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
           FROM (SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset) AS page
           LEFT JOIN sessions AS opener ON opener.id = page.opened_by
        ) AS sessions
-  FROM users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller;
 
 -- name: open_session(session_id uuid, user_id uuid, method text, sessions_per_user integer,
 --                    refresh_token_lifetime integer, session_timebox integer, mfa_required text,

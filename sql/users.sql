@@ -72,36 +72,31 @@ SELECT id, email_proved, gives_way(users) AS gives_way,
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 
--- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, audience text) -> row? (aal?)
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
-       s.aal,
+-- name: select_user(caller_id uuid, caller_session_id uuid, audience text)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
+SELECT caller.*,
        with_audience(copy.object, :audience) AS user_object
-  FROM users AS u
-  JOIN user_objects AS copy ON copy.user_id = u.id
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller
+  JOIN user_objects AS copy ON copy.user_id = :caller_id;
 
--- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                     caller_level text, mfa_required text, refresh_token_lifetime integer,
---                     session_timebox integer)
---   -> row? (aal?, password_hash?, email?, phone?, proof_age?, is_fresh_recovery?)
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                    :caller_aal, :caller_level, :mfa_required) AS state,
+-- name: select_caller(caller_id uuid, caller_session_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?,
+--            password_hash?, email?, phone?, proof_age?, is_fresh_recovery?)
+SELECT caller.*,
        u.role = 'admin' AS is_admin,
        is_anonymous(u) AS is_anonymous,
-       s.aal,
        u.password_hash, u.password_leaked_at IS NOT NULL AS password_leaked,
        u.email,
        u.email_confirmed_at IS NOT NULL AS email_confirmed,
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       has_verified_factor(u.id) AS has_factor,
+       caller.oldest_factor_at IS NOT NULL AS has_factor,
        extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age,
-       is_fresh_recovery(s) AND NOT has_verified_factor(u.id) AS is_fresh_recovery
-  FROM users AS u
+       is_fresh_recovery(s) AND caller.oldest_factor_at IS NULL AS is_fresh_recovery
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller
+ CROSS JOIN users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 

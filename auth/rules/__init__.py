@@ -2,7 +2,7 @@
 
 Each function decides from facts, which a statement has read with their `now`, and returns a refusal, a key of
 the table of errors, or a value. It imports the standard library alone and knows no clock, request or
-database. Until the service asks it, SQL decides; tests/rules compares both over rows.
+database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules compares both over rows.
 
     users, sessions, policy   the facts about a user, a session and the settings
     tokens, levels, clients   what gives a token now

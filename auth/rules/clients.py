@@ -14,6 +14,7 @@ class Client:
     resources: frozenset[str] = frozenset()
     is_dynamic: bool = False
     is_blocked: bool = False
+    grant_types: frozenset[str] = frozenset()
 
 
 def may_use(user: User, client: Client, resource: str | None) -> bool:

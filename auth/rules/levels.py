@@ -10,7 +10,7 @@ from auth.rules.users import User, has_factor, is_anonymous
 # Of an access token: `aal0` for one of the audience `second_step`. Their order is that of the words.
 Aal = str
 # What a route demands: auth/web/declarations.py explains each.
-Level = Literal["session", "enrol", "aal1", "aal2", "proof", "second_factor"]
+Level = Literal["service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"]
 
 
 def must_have_step(user: User, policy: Policy) -> bool:

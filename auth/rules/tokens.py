@@ -53,7 +53,7 @@ def refusal_of_session(
 
 def refusal_of_client_session(
     user: User,
-    session: Session,
+    session: Session | None,
     client: Client | None,
     expires_at: datetime | None,
     policy: Policy,
@@ -61,9 +61,16 @@ def refusal_of_client_session(
 ) -> Refusal | None:
     """A session of an application. It has ended at one that the user may no longer use (rule 20)."""
     end = end_of_session(user, session, policy, now)
-    if client is None or not may_use(user, client, session.resource):
+    if session is None or client is None or not may_use(user, client, session.resource):
         end = "session_not_found"
-    return gives_token(user, expires_at, end, lacks_step(user, session.aal, policy), now)
+    is_below = session is not None and lacks_step(user, session.aal, policy)
+    return gives_token(user, expires_at, end, is_below, now)
+
+
+def refusal_of_client(client: Client, expires_at: datetime, now: datetime) -> Refusal | None:
+    """A token that an application got for itself. It is good while the application could get one."""
+    is_good = expires_at > now and "client_credentials" in client.grant_types and not client.is_blocked
+    return None if is_good else "bad_jwt"
 
 
 def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:

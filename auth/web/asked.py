@@ -2,64 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
-from auth.web import cookies
+from auth.web import callers, cookies, facts
+from auth.web.callers import CallerIds, CallerParameters
 from auth.web.context import Latchkey, current_parts
 from auth.web.declarations import Level
-from auth.web.errors import ApiError
 from auth.web.request_context import Actor, Noted, current_g, current_request
 from sql import Database, Runner, queries
 
 _LONGEST_LANGUAGES = 200
-# Keys of `ERRORS` for the results of `caller_state` that are not keys themselves.
-_REFUSALS = {
-    "bad_jwt": "expired.bad_jwt",
-    "user_not_found": "caller.user_not_found",
-    "api_key_not_found": "key.session_not_found",
-}
-
-
-class CallerParameters(TypedDict):
-    """The parameters of a statement that uses `caller_state`."""
-
-    caller_id: str
-    caller_session_id: str
-    caller_expires_at: int | None
-    caller_aal: str
-    caller_level: str
-
-
-def caller_parameters(known: Caller, level: Level) -> CallerParameters:
-    return {
-        "caller_id": known.user_id,
-        "caller_session_id": known.session_id,
-        "caller_expires_at": known.expires_at,
-        "caller_aal": known.aal,
-        "caller_level": level,
-    }
-
-
-class _Checked(Protocol):
-    """A row of a statement that uses `caller_state`."""
-
-    @property
-    def state(self) -> str: ...
-
-
-R = TypeVar("R", bound=_Checked)
-
-
-def admit(row: R | None) -> R:
-    """Return the row of a statement that uses `caller_state`. Raises `ApiError` unless that is `live`."""
-    if row is None:
-        raise ApiError("caller.user_not_found")
-    if row.state != "live":
-        raise ApiError(_REFUSALS.get(row.state, row.state))
-    return row
+F = TypeVar("F", bound="facts.CallerFacts")
 
 
 @dataclass(frozen=True)
@@ -107,13 +63,21 @@ class Asked:
         """What the links and codes that the browser asked for are bound to."""
         return one_time.hash_token(self.cookie(cookies.WAITING))
 
+    @property
+    def caller_ids(self) -> CallerIds:
+        return callers.caller_ids(self.caller)
+
     def caller_parameters(self, level: Level | None = None) -> CallerParameters:
         """Return them for the caller, with the route's level or another."""
-        return caller_parameters(self.caller, level or self.level)
+        return callers.caller_parameters(self.caller, level or self.level)
+
+    def admit_reader(self, row: F | None, level: Level | None = None) -> F:
+        """Return the row of a statement that reads `caller_facts`. Refuse one below the route's level."""
+        return callers.admit_reader(row, self.caller, level or self.level, self.parts.policy)
 
     def live_caller(self, level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectCaller":
-        """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
-        return admit(queries.select_caller(on or self.db, **self.caller_parameters(level)))
+        """Return the row of the caller. Refuse a caller below the route's level, or another."""
+        return self.admit_reader(queries.select_caller(on or self.db, **self.caller_ids), level)
 
 
 def current_asked() -> Asked:

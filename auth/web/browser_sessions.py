@@ -10,7 +10,7 @@ from flask import Response
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
-from auth.web import Level, cookies, g, guard
+from auth.web import Level, callers, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
@@ -68,7 +68,7 @@ def end(scope: str) -> None:
     """End the caller's sessions in a scope of POST /logout; `local` means this browser with its
     applications."""
     level = Level.AAL2 if scope == "others" else Level.SESSION
-    guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
+    callers.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
 
 
 def forget(response: Response) -> None:

@@ -25,6 +25,8 @@ from auth.core.tokens.one_time import Codes, RecoveryCodes, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.extensions import Extension
+from auth.rules.policy import Policy
+from auth.web.facts import policy_of
 from auth.web.health import HealthCheck
 from sql import Database
 from sql.pool import SIZE
@@ -35,6 +37,7 @@ EXTENSION = "latchkey"
 @dataclass(frozen=True)
 class Latchkey:
     settings: Settings
+    policy: Policy
     db: Database
     health: HealthCheck
     key_ring: KeyRing
@@ -68,6 +71,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
     passwords = Passwords(settings, key_ring.sign_up_salts)
     return Latchkey(
         settings=settings,
+        policy=policy_of(settings),
         db=db,
         health=HealthCheck(make_database(settings, origin, size=1)),
         key_ring=key_ring,

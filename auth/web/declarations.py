@@ -26,7 +26,8 @@ SignIn = Literal[
 
 
 class Level(StrEnum):
-    """What an operation requires of its caller's session. The SQL function `lacks_level` enforces it.
+    """What an operation requires of its caller's session. `lacks_level` enforces it, in auth/rules and
+    in SQL.
 
     AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF also of
     users with a passkey; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all

@@ -4,7 +4,7 @@ import functools
 import hmac
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import request
 from flask.typing import ResponseReturnValue
@@ -13,9 +13,9 @@ from auth.core.logs import ThrottledLog
 from auth.core.settings import served
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, View, audit, audited, cookies, current_g, current_request, g
+from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, facts, g
 from auth.web.application import FORM
-from auth.web.asked import CallerParameters, admit, caller_parameters
+from auth.web.callers import CallerIds, CallerParameters, caller_parameters
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
@@ -117,8 +117,10 @@ def sends_administrator() -> bool:
         return False
     finally:
         g.actor = actor
-    row = queries.select_caller(latchkey.db, **caller(Level.AAL2, of=known))
-    return row is not None and row.state == "live" and row.is_admin
+    row = queries.select_caller(latchkey.db, **caller_ids(known))
+    return (
+        row is not None and row.is_admin and not callers.refusal_of(row, known, Level.AAL2, latchkey.policy)
+    )
 
 
 @administrative(Level.SERVICE_ROLE)
@@ -167,6 +169,15 @@ def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 
 
+F = TypeVar("F", bound="facts.CallerFacts")
+K = TypeVar("K", bound="facts.KeyFacts")
+
+
+def caller_ids(of: Caller | None = None) -> CallerIds:
+    """Return the parameters of a statement that reads `caller_facts`, of the request's caller or another."""
+    return callers.caller_ids(of or g.caller)
+
+
 def caller(level: Level | None = None, *, of: Caller | None = None) -> CallerParameters:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     g = current_g()
@@ -182,9 +193,20 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
+def admit_reader(row: F | None, level: Level | None = None) -> F:
+    """Return the row of a statement that reads `caller_facts`. Refuse a caller below the route's level."""
+    g = current_g()
+    return callers.admit_reader(row, g.caller, level or g.level, latchkey.policy)
+
+
+def admit_key(row: K | None, known: KeyCaller) -> K:
+    """Return the row of an API key. Refuse its access token unless the key is good."""
+    return callers.admit_key(row, known, latchkey.policy)
+
+
 def live_caller(level: Level | None = None) -> "queries.SelectCaller":
-    """Return the row of the caller. Refuse unless the state is `live`."""
-    return admit(queries.select_caller(latchkey.db, **caller(level)))
+    """Return the row of the caller. Refuse a caller below the route's level, or another."""
+    return admit_reader(queries.select_caller(latchkey.db, **caller_ids()), level)
 
 
 def _log_refused_key(error: ApiError) -> None:

@@ -1,7 +1,39 @@
--- One function decides whether a token is valid now. Every statement that issues, refreshes, accepts or
--- introspects a token calls it through one of three: caller_state for sessions, client_state for those of
--- clients, api_key_state for API keys. It uses each argument once, so that the planner inlines it and looks
--- up a factor last.
+-- What gives a token now, in one function. Statements that read for a token return `user_facts` or
+-- `caller_facts`, and auth/rules/tokens.py decides. Every statement that issues or refreshes a token, or
+-- writes for one, calls one of three: caller_state for sessions, client_state for those of clients,
+-- api_key_state for API keys. They use each argument once: the planner inlines them, and a factor is looked up
+-- last.
+
+-- What auth/rules/tokens.py reads about a user. One look-up finds both facts about factors.
+CREATE OR REPLACE FUNCTION user_facts(owner uuid) RETURNS TABLE (
+  role text, made_by text, converted_at timestamptz, banned_until timestamptz,
+  oldest_factor_at timestamptz, has_second_step boolean, now timestamptz
+)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT u.role, u.made_by, u.converted_at, u.banned_until, verified.oldest, verified.has_second_step, now()
+    FROM users AS u
+   CROSS JOIN LATERAL (
+     SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+       FROM factors AS f
+      WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+   ) AS verified (oldest, has_second_step)
+   WHERE u.id = owner
+$$;
+
+-- And about a session, which is null if the user has none of this id.
+CREATE OR REPLACE FUNCTION caller_facts(owner uuid, session_id uuid) RETURNS TABLE (
+  role text, made_by text, converted_at timestamptz, banned_until timestamptz,
+  oldest_factor_at timestamptz, has_second_step boolean, now timestamptz,
+  method text, aal text, session_created_at timestamptz, refreshed_at timestamptz, ended_at timestamptz,
+  first_passkey_at timestamptz
+)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT u.*, s.method, s.aal, s.created_at, s.refreshed_at, s.ended_at, s.first_passkey_at
+    FROM user_facts(owner) AS u
+    LEFT JOIN sessions AS s ON s.id = caller_facts.session_id AND s.user_id = owner
+$$;
 
 -- Why a session has ended, as an error_code, or null.
 CREATE OR REPLACE FUNCTION end_of(s sessions, lifetime integer, timebox integer) RETURNS text
@@ -18,8 +50,8 @@ AS $$
 $$;
 
 -- Returns `live` or an error_code. `expires_at` is the exp of the access token, or null for a refresh token
--- or a key; `ended` is why the row has ended, or null; `is_below` is whether its level is below the required
--- one.
+-- or a key; `ended` is why the row has ended, or null; `is_below` is whether its level is below the one that
+-- is demanded now.
 CREATE OR REPLACE FUNCTION gives_token(u users, expires_at bigint, ended text, is_below boolean) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -30,10 +62,10 @@ AS $$
   END
 $$;
 
--- A digest of the inputs that decide about a token: role, ban, addresses, app metadata and factors in the
--- copy of the user's object, and the token's session, or the one that opens it, which may be null; not the
--- counter of the refresh token. The token hook is called between two transactions. The second one writes only
--- if the digest is unchanged.
+-- A digest of what decides about a token: what the copy of the user's object has of role, ban, addresses, app
+-- metadata and factors, and the session of the token, or the one that opens it, which may be null; not the
+-- counter of the refresh token. The token hook is asked between two transactions, and the second one writes
+-- only if the digest is still the same.
 CREATE OR REPLACE FUNCTION what_decides(object text, s sessions) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -43,7 +75,7 @@ AS $$
            ROW(s.id, s.ended_at, s.aal, s.amr, s.factor_id)), 'UTF8')), 'hex')
 $$;
 
--- It is VOLATILE to see the commits of the previous holder of the user's lock. Null if the user is deleted.
+-- It is VOLATILE, to see what the previous holder of the user's lock committed. Null if the user is gone.
 CREATE OR REPLACE FUNCTION locked_what_decides(owner uuid, session_id uuid) RETURNS text
   LANGUAGE sql VOLATILE
 AS $$
@@ -54,7 +86,7 @@ AS $$
    WHERE copy.user_id = owner
 $$;
 
--- A session of the user. `aal` is the access token's, and `level` that of the route
+-- A session of the user. `aal` is the access token's, and `level` what the route demands
 -- (auth/web/declarations.py): a session that lacks a step may still enrol a factor. `required` is
 -- AUTH_MFA_REQUIRED.
 CREATE OR REPLACE FUNCTION caller_state(
@@ -66,7 +98,7 @@ AS $$
   SELECT gives_token(u, expires_at, end_of(s, lifetime, timebox), lacks_level(u, s, aal, level, required))
 $$;
 
--- A session of an OAuth client. It has ended if the user may no longer use the client.
+-- A session of an OAuth client. To a client that the user may no longer use, it has ended.
 CREATE OR REPLACE FUNCTION client_state(
   u users, s sessions, c oauth_clients, expires_at bigint, lifetime integer, timebox integer, required text
 ) RETURNS text

@@ -86,6 +86,13 @@ def of_client(user: User, client: Client | None) -> Any:
     return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
 
 
+MACHINE = Client(grant_types=frozenset({"client_credentials"}))
+
+
+def for_itself(client: Client, expires_at: datetime = NOW + SECOND) -> Any:
+    return tokens.refusal_of_client(client, expires_at, NOW)
+
+
 USED = RefreshTokens(
     counter=7, used_counter=6, successor_counter=7, refreshed_at=NOW - 5 * SECOND, counted_until=NOW
 )
@@ -368,6 +375,10 @@ TOKENS: list[Example] = [
         lambda: clients.may_use(ALICE, Client(), "https://api"),
         False,
     ),
+    ("A token of a client for itself is good.", lambda: for_itself(MACHINE), None),
+    ("It expires at its moment.", lambda: for_itself(MACHINE, NOW), "bad_jwt"),
+    ("A blocked client has none.", lambda: for_itself(replace(MACHINE, is_blocked=True)), "bad_jwt"),
+    ("Nor has one that may not get any.", lambda: for_itself(Client()), "bad_jwt"),
     (
         "A key expires at its moment.",
         lambda: tokens.end_of_key(ApiKey(aal="aal1", expires_at=NOW), NOW),

@@ -16,7 +16,9 @@ def compare(tables: Tables) -> Compared:
     def arguments():
         return {
             "aal": tables.one_of("aal0", "aal1", "aal2"),
-            "level": tables.one_of("session", "enrol", "aal1", "aal2", "proof", "second_factor"),
+            "level": tables.one_of(
+                "service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"
+            ),
         }
 
     asked = ask(tables, insert_users(tables, tables.cases), arguments)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from auth.rules import tokens
+from auth.web import facts
 from tests.support.rule_rows import (
     HOUR,
     Compared,
@@ -23,6 +24,7 @@ MUTANTS = [
     ('return "insufficient_aal" if is_below else None', "return None"),
     ("key.expires_at <= now", "key.expires_at < now"),
     ("client is None or not may_use(user, client, session.resource)", "client is None"),
+    ("lacks_step(user, session.aal, policy)", "False"),
     ("key is not None and lacks_step(user, key.aal, policy)", "False"),
 ]
 
@@ -39,7 +41,9 @@ def compare(tables: Tables) -> Compared:
             "expires_at": None if expires_at is None else int(expires_at.timestamp()),
             "has_session": tables.chance(0.95),
             "aal": tables.one_of("aal0", "aal1", "aal2"),
-            "level": tables.one_of("session", "enrol", "aal1", "aal2", "proof", "second_factor"),
+            "level": tables.one_of(
+                "service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"
+            ),
         }
 
     asked = ask(tables, ids, arguments)
@@ -57,8 +61,16 @@ def compare(tables: Tables) -> Compared:
     )
     rows = read_clients(tables)
     keys = {row.user_id: row for row in tables.all("SELECT user_id, aal, expires_at FROM api_keys")}
+    callers = tables.all(
+        """SELECT f.*
+             FROM cases AS c
+             LEFT JOIN sessions AS s ON s.user_id = c.user_id AND (c.a -> 'has_session')::boolean
+            CROSS JOIN caller_facts(c.user_id, s.id) AS f
+            ORDER BY c.n"""
+    )
     cases = [
-        (case, rows.get(case.asked["client_id"]), keys.get(id)) for case, id in zip(asked, ids, strict=True)
+        (case, rows.get(case.asked["client_id"]), keys.get(id), caller)
+        for case, id, caller in zip(asked, ids, callers, strict=True)
     ]
     return Compared(tables.seed, cases, answers)
 
@@ -76,13 +88,13 @@ def api_key(tables: Tables, owner: str) -> dict[str, object]:
 
 
 def decide(rules, each) -> list[str]:
-    (user, session, policy, now, asked), client_row, key_row = each
+    (user, session, policy, now, asked), client_row, key_row, caller_row = each
     expires_at = moment_of(asked["expires_at"])
     client = client_row and client_of(client_row)
     key = key_row and rules.ApiKey(aal=key_row.aal, expires_at=key_row.expires_at)
-    caller = session if asked["has_session"] else None
+    caller = facts.user_of(caller_row), facts.session_of(caller_row)
     refusals = [
-        rules.refusal_of_session(user, caller, expires_at, asked["aal"], asked["level"], policy, now),
+        rules.refusal_of_session(*caller, expires_at, asked["aal"], asked["level"], policy, caller_row.now),
         rules.refusal_of_client_session(user, session, client, expires_at, policy, now),
         rules.refusal_of_api_key(user, key, expires_at, policy, now),
     ]

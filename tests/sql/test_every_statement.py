@@ -5,19 +5,22 @@ import re
 
 import psycopg2
 import pytest
-from psycopg2.extras import DictCursor
+from psycopg2.extras import DictCursor, NamedTupleCursor
 
+from auth.core import settings
 from auth.core.promises import WRONG_CODES_A_DAY
+from auth.rules.tokens import refusal_of_session
+from auth.web import facts
 from auth.web.counts import KINDS
 from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, string_of
 
 
 @pytest.mark.parametrize(
     "statement",
-    [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
+    [statement for statement in STATEMENTS.values() if "caller_level" in statement.parameters],
     ids=lambda statement: statement.name,
 )
-def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
+def test_act_of_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
     """It returns that as its `state`, only for the caller."""
     session = alice.open_session()
     values = dict.fromkeys(statement.parameters) | {
@@ -32,6 +35,33 @@ def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statemen
         cursor = connection.cursor(cursor_factory=DictCursor)
         cursor.execute(statement.direct, values)
         assert [row["state"] for row in cursor] == ["insufficient_aal"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        statement
+        for statement in STATEMENTS.values()
+        if "caller_id" in statement.parameters and "caller_level" not in statement.parameters
+    ],
+    ids=lambda statement: statement.name,
+)
+def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bob, database, database_url):
+    """Those of the caller and of the session alone, and none of a session that another user has."""
+    own, foreign = alice.open_session(), bob.open_session()
+    database.run("UPDATE users SET banned_until = now() + interval '1 hour' WHERE id = %(id)s", id=bob.id)
+    values = dict.fromkeys(statement.parameters) | {"caller_id": alice.id, "refresh_token_lifetime": 3600}
+    with contextlib.closing(psycopg2.connect(database_url)) as connection:
+        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
+        for session, wanted in ((own, "insufficient_aal"), (foreign, "session_not_found")):
+            cursor.execute(statement.direct, values | {"caller_session_id": session.id})
+            assert [_refusal(row) for row in cursor] == [wanted]
+
+
+def _refusal(row):
+    policy = facts.policy_of(settings.load("/dev/null", missing_secrets="ignore"))
+    user, session = facts.user_of(row), facts.session_of(row)
+    return refusal_of_session(user, session, None, "aal1", "second_factor", policy, row.now)
 
 
 def test_kinds_of_counts_are_named_in_one_file(database):

@@ -1,6 +1,7 @@
 """Access tokens of sessions (RFC 7519, RFC 8725).
 
-The statement that serves a request checks expiry and session (SQL function `caller_state`).
+The statement that serves a request reads what decides about the session (SQL function `caller_facts`), or
+checks it and the expiry if it writes (`caller_state`).
 
 Tokens of a session that lacks a second step are for this service only. They have their own audience and
 secret key, so an application that verifies the signature or the audience refuses them.
@@ -42,7 +43,7 @@ _NOT_OF_USERS = {
     ),
 }
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
-LACKS_STEP = "aal0"  # their level, also used by `lacks_level` in SQL
+LACKS_STEP = "aal0"  # their level, also used by `lacks_level`
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
 _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}

@@ -39,9 +39,8 @@ class ClientCaller:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of a statement that calls `client_state`."""
-        ids = {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
-        return ids | {"expires_at": self.expires_at}
+        """The parameters of the statement that reads what decides about the token."""
+        return {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
 
 
 class RsaKeys(Protocol):

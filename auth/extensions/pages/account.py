@@ -17,7 +17,7 @@ from auth.flows.account.changes import delete_caller
 from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in import oauth
-from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
+from auth.web import Level, browser_sessions, callers, form_schemas, forms, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
@@ -130,7 +130,7 @@ def show_deleted() -> Response:
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
-    guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
+    callers.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
     if session_id == g.caller.session_id:
         return redirect_to_own("sign-in")
     return redirect_to_own("account#devices", "device")
@@ -231,7 +231,7 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the sessions, the current one first, and the ids of those that opened sessions for
     applications."""
-    row = guard.admit(queries.select_sessions(latchkey.db, **_ALL, **guard.caller()))
+    row = guard.admit_reader(queries.select_sessions(latchkey.db, **_ALL, **guard.caller_ids()))
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 

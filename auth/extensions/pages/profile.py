@@ -30,7 +30,7 @@ _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
 
 
 def own_user() -> dict[str, Any]:
-    return json.loads(guard.admit(queries.select_user(latchkey.db, **guard.caller())).user_object)
+    return json.loads(guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids())).user_object)
 
 
 @form_at(blueprint, "/account/name", "change_user", level=Level.AAL2)

@@ -10,7 +10,7 @@ from auth.flows.sign_in.reauthentication import add as adding
 from auth.flows.sign_in.reauthentication import give_proof, lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit, targets
-from auth.web.asked import Asked, admit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -42,7 +42,7 @@ def own(asked: Asked) -> list[dict[str, Any]]:
     """Return the caller's API keys, newest first; none where they are disabled."""
     if not asked.settings.api_keys:
         return []
-    row = admit(queries.select_api_keys(asked.db, **asked.caller_parameters()))
+    row = asked.admit_reader(queries.select_api_keys(asked.db, **asked.caller_ids))
     keys: list[dict[str, Any]] = json.loads(row.api_keys)
     return keys
 

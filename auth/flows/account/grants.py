@@ -8,7 +8,7 @@ from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
-from auth.web.asked import Asked, admit
+from auth.web.asked import Asked
 from sql import Transaction, queries
 
 
@@ -17,7 +17,7 @@ def own(asked: Asked) -> list[dict[str, Any]]:
     if not asked.settings.oauth_server:
         return []
     found: list[dict[str, Any]] = json.loads(
-        admit(queries.select_grants(asked.db, **asked.caller_parameters())).grants
+        asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants
     )
     return found
 

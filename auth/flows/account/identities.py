@@ -16,7 +16,8 @@ from auth.flows.sign_in.reauthentication import add, lock_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
 from auth.web import Level, audit
-from auth.web.asked import Asked, caller_parameters
+from auth.web.asked import Asked
+from auth.web.callers import caller_parameters
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 

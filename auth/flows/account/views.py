@@ -27,8 +27,9 @@ def _count_address_change() -> None:
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
     if g.key_caller:
-        return JsonResponse(guard.admit(api_key_tokens.user_of(latchkey.db, g.key_caller)).user_object)
-    row = guard.admit(queries.select_user(latchkey.db, **guard.caller()))
+        row_of_key = api_key_tokens.user_of(latchkey.db, g.key_caller)
+        return JsonResponse(guard.admit_key(row_of_key, g.key_caller).user_object)
+    row = guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids()))
     return JsonResponse(row.user_object)
 
 

@@ -9,7 +9,7 @@ from auth.flows.sessions.issuing import about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller, remove
 from auth.web import audit
-from auth.web.asked import Asked, admit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
 
@@ -61,7 +61,7 @@ def remove_all(asked: Asked, body: dict[str, Any]) -> None:
 
 def status(asked: Asked) -> "queries.SelectRecoveryCodes":
     """Return how many codes the caller has, used or not, and since when."""
-    return admit(queries.select_recovery_codes(asked.db, **asked.caller_parameters()))
+    return asked.admit_reader(queries.select_recovery_codes(asked.db, **asked.caller_ids))
 
 
 def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:

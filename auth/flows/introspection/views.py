@@ -4,7 +4,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, accepts_forms, guard, schemas, takes_tokens
+from auth.web import Level, accepts_forms, callers, guard, schemas, takes_tokens
 from auth.web.context import latchkey
 from auth.web.input import read_body
 from sql import queries
@@ -39,8 +39,8 @@ def _of_session(token: str, client: Any) -> dict[str, Any] | None:
     # Also refuses tokens from before the user verified a factor, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    row = queries.select_user(latchkey.db, **guard.caller(level, of=caller))
-    if row is None or row.aal is None or row.state != "live":
+    row = queries.select_user(latchkey.db, **guard.caller_ids(caller))
+    if row is None or row.aal is None or callers.refusal_of(row, caller, level, latchkey.policy):
         return None
     # A session loses the level that came from a removed factor.
     return latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": min(caller.aal, row.aal)}

@@ -1,6 +1,6 @@
 from flask import Blueprint, Response, jsonify
 
-from auth.web import Level, asks_more, guard, schemas
+from auth.web import Level, asks_more, callers, guard, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -19,7 +19,7 @@ blueprint = Blueprint("sessions", __name__)
 def logout() -> Response:
     scope = read_query(schemas.LogoutQuery())["scope"]
     level = Level.AAL2 if scope == "others" else None
-    row = guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
+    row = callers.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
     return jsonify(message="Successfully logged out", timestamp=row.moment)
 
 
@@ -27,7 +27,7 @@ def logout() -> Response:
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
     query = read_query(schemas.PageQuery())
-    row = guard.admit(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller()))
+    row = guard.admit_reader(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller_ids()))
     return paginated(row.sessions, row.total, query)
 
 
@@ -38,7 +38,7 @@ def delete_session(session_id: str) -> Response:
     if not is_uuid(session_id):
         guard.live_caller()
         raise ApiError("device.not_found")
-    row = guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
+    row = callers.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
     if not row.found:
         raise ApiError("device.not_found")
     return jsonify(message="Session ended", timestamp=row.moment)

@@ -9,10 +9,11 @@ from auth.core.tokens import api_keys
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import Issue, answered, is_asked
+from auth.web import callers
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from auth.web.limits import Window, refusal
-from sql import Database, queries
+from sql import Database, Runner, queries
 
 
 def exchange(asked: Asked, key: str) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
         issue = answered(asked.parts, issue, claims, row, "api_key")
         with asked.db.transaction() as tx:
             issue.confirm(tx)
-            if queries.select_api_key(tx, id=id, key_macs=asked.parts.api_keys.macs(key)) is None:
+            if _live_key(asked, tx, id, key) is None:
                 raise unavailable()
     return {
         "access_token": asked.parts.access_tokens.sign(issue.claims(asked.parts, claims)),
@@ -82,22 +83,28 @@ def introspect(asked: Asked, key: str) -> dict[str, Any] | None:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         return None
-    row = queries.select_api_key(asked.db, id=id, key_macs=asked.parts.api_keys.macs(key))
+    row = _live_key(asked, asked.db, id, key)
     if row is None:
         return None
     claims = {"sub": row.user_id, "api_key_id": id, "scope": " ".join(row.scopes), "iat": row.created_at}
     return claims | ({"exp": row.expires_at} if row.expires_at else {})
 
 
+def _live_key(asked: Asked, on: Runner, id: str, key: str) -> "queries.SelectApiKey | None":
+    row = queries.select_api_key(on, id=id, key_macs=asked.parts.api_keys.macs(key))
+    return None if row is None or callers.refusal_of_key(row, None, asked.parts.policy) else row
+
+
 def introspect_token(asked: Asked, token: str) -> dict[str, Any] | None:
     """Return the current claims for an access token of a live key, or None. Raises `InvalidAccessToken`."""
     caller = asked.parts.access_tokens.verify_of_api_key(token)
     row = user_of(asked.db, caller)
-    if row is None or row.state != "live":
+    if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
     return asked.parts.access_tokens.claims_now(token, row.user_object)
 
 
 def user_of(db: Database, caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
-    """Return the row of the user of a key's access token, with its `state`."""
-    return queries.select_user_of_api_key(db, **vars(caller))
+    """Return the row of the user of a key's access token, with what decides about the key."""
+    ids = {"user_id": caller.user_id, "api_key_id": caller.api_key_id}
+    return queries.select_user_of_api_key(db, **ids)

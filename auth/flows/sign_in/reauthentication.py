@@ -10,7 +10,8 @@ from auth.core.promises import PROOF_AGE
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.sign_in.passwords import check_current_password
 from auth.web import Level, audit
-from auth.web.asked import Asked, CallerParameters, admit
+from auth.web.asked import Asked
+from auth.web.callers import CallerParameters, admit
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 

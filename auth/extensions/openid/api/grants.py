@@ -18,7 +18,7 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 @blueprint.get("/user/oauth/grants")
 @guard.access_token(Level.AAL1)
 def list_grants() -> Response:
-    return JsonResponse(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
+    return JsonResponse(guard.admit_reader(queries.select_grants(latchkey.db, **guard.caller_ids())).grants)
 
 
 @blueprint.delete("/user/oauth/grants")

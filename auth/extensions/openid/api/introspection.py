@@ -3,6 +3,7 @@
 from typing import Any
 
 from auth.core.tokens.jws import InvalidAccessToken
+from auth.extensions.openid import client_callers
 from auth.extensions.openid.authentication import ClientInput, authenticate, read_credentials
 from auth.extensions.openid.oauth_errors import invalid_client
 from auth.web import fields
@@ -32,8 +33,11 @@ def claims_now(token: str, asking: Any) -> dict[str, Any] | None:
         return None
     if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
         return None
-    row = queries.select_client_token(latchkey.db, **caller.parameters)
-    if row is None or row.state != "live":
-        return None
     claims = latchkey.client_tokens.claims(token)
-    return claims | ({"acr": min(claims["acr"], row.aal)} if row.aal else {})
+    if caller.session_id is None:
+        return claims if client_callers.is_good_without_session(caller) else None
+    row = queries.select_client_caller(latchkey.db, **caller.parameters)
+    if row is None or row.aal is None or client_callers.refusal_of(row, caller):
+        return None
+    # A session loses the level that came from a removed factor.
+    return claims | {"acr": min(claims["acr"], row.aal)}

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
-from auth.extensions.openid import claims, exchange, oauth_errors
+from auth.extensions.openid import claims, client_callers, exchange, oauth_errors
 from auth.extensions.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import device_codes
@@ -70,10 +70,10 @@ def authorize_device() -> Response:
 def userinfo() -> Response:
     """Return the claims about the user for the scopes of the access token."""
     caller = g.client_caller
-    row = queries.select_userinfo(latchkey.db, **caller.parameters)
-    if row is None or row.state != "live":
-        has_expired = row is not None and row.state == "bad_jwt"
-        raise ApiError("expired.bad_jwt" if has_expired else "session_not_found")
+    row = queries.select_client_caller(latchkey.db, **caller.parameters)
+    refusal = "session_not_found" if row is None else client_callers.refusal_of(row, caller)
+    if row is None or refusal:
+        raise ApiError("expired.bad_jwt" if refusal == "bad_jwt" else "session_not_found")
     scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:
         raise ApiError("openid.insufficient_scope")

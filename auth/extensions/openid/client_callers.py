@@ -1,0 +1,44 @@
+"""Access tokens of clients: which the database says are good now."""
+
+from dataclasses import replace
+
+from auth.core.tokens.client_tokens import ClientCaller
+from auth.rules import tokens
+from auth.rules.clients import Client
+from auth.rules.refusals import Refusal
+from auth.web import facts
+from auth.web.context import latchkey
+from sql import queries
+
+
+def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusal | None:
+    """Return why the access token of a session gives nothing, or None."""
+    session = facts.session_of(row)
+    return tokens.refusal_of_client_session(
+        facts.user_of(row, row.app_metadata),
+        session and replace(session, resource=row.resource),
+        _client_of(row),
+        facts.moment_of(known.expires_at),
+        latchkey.policy,
+        row.now,
+    )
+
+
+def _client_of(row: "queries.SelectClientCaller") -> Client | None:
+    if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
+        return None
+    return Client(
+        allowed_roles=frozenset(row.allowed_roles),
+        resources=frozenset(row.resources),
+        is_dynamic=row.is_dynamic,
+        is_blocked=row.is_blocked,
+    )
+
+
+def is_good_without_session(known: ClientCaller) -> bool:
+    """Whether the access token that a client got for itself is good."""
+    row = queries.select_client_token(latchkey.db, client_id=known.client_id)
+    if row is None:
+        return False
+    client = Client(grant_types=frozenset(row.grant_types), is_blocked=row.is_blocked)
+    return tokens.refusal_of_client(client, facts.moment_of(known.expires_at), row.now) is None

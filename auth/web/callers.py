@@ -1,0 +1,108 @@
+"""The caller of a request, as statements take it, and why one is refused."""
+
+from typing import Protocol, TypedDict, TypeVar, cast
+
+from auth.core.tokens.access_tokens import Caller, KeyCaller
+from auth.rules import levels, tokens
+from auth.rules.policy import Policy
+from auth.rules.refusals import Refusal
+from auth.web import facts
+from auth.web.declarations import Level
+from auth.web.errors import ApiError
+
+# What a caller is told of these refusals.
+_REFUSALS = {
+    "bad_jwt": "expired.bad_jwt",
+    "user_not_found": "caller.user_not_found",
+    "api_key_not_found": "key.session_not_found",
+}
+
+
+class CallerIds(TypedDict):
+    """The parameters of a statement that reads `caller_facts`."""
+
+    caller_id: str
+    caller_session_id: str
+
+
+class CallerParameters(CallerIds):
+    """The parameters of a statement that uses `caller_state`."""
+
+    caller_expires_at: int | None
+    caller_aal: str
+    caller_level: str
+
+
+def caller_ids(known: Caller) -> CallerIds:
+    return {"caller_id": known.user_id, "caller_session_id": known.session_id}
+
+
+def caller_parameters(known: Caller, level: Level) -> CallerParameters:
+    return {
+        "caller_id": known.user_id,
+        "caller_session_id": known.session_id,
+        "caller_expires_at": known.expires_at,
+        "caller_aal": known.aal,
+        "caller_level": level,
+    }
+
+
+class _Checked(Protocol):
+    """A row of a statement that uses `caller_state`."""
+
+    @property
+    def state(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Checked)
+F = TypeVar("F", bound="facts.CallerFacts")
+K = TypeVar("K", bound="facts.KeyFacts")
+
+
+def admit(row: R | None) -> R:
+    """Return the row of a statement that uses `caller_state`. Refuse unless the state is `live`."""
+    if row is None:
+        raise ApiError("caller.user_not_found")
+    if row.state != "live":
+        raise ApiError(_REFUSALS.get(row.state, row.state))
+    return row
+
+
+def admit_reader(row: F | None, known: Caller, level: Level, policy: Policy) -> F:
+    """Return the row of a statement that reads `caller_facts`. Refuse a caller below the level."""
+    if row is None:
+        raise ApiError("caller.user_not_found")
+    _refuse(refusal_of(row, known, level, policy))
+    return row
+
+
+def admit_key(row: K | None, known: KeyCaller, policy: Policy) -> K:
+    """Return the row of an API key. Refuse its access token unless the key is good."""
+    if row is None:
+        raise ApiError("caller.user_not_found")
+    _refuse(refusal_of_key(row, known.expires_at, policy))
+    return row
+
+
+def refusal_of(row: "facts.CallerFacts", known: Caller, level: Level, policy: Policy) -> Refusal | None:
+    """Return why a session, a row with `caller_facts`, may not do what demands a level."""
+    return tokens.refusal_of_session(
+        facts.user_of(row),
+        facts.session_of(row),
+        None if known.expires_at is None else facts.moment_of(known.expires_at),
+        known.aal,
+        cast(levels.Level, level),
+        policy,
+        row.now,
+    )
+
+
+def refusal_of_key(row: "facts.KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
+    """Return why an API key, or its access token, which expires at a Unix time, gives nothing."""
+    token_end = None if expires_at is None else facts.moment_of(expires_at)
+    return tokens.refusal_of_api_key(facts.user_of(row), facts.key_of(row), token_end, policy, row.now)
+
+
+def _refuse(refusal: Refusal | None) -> None:
+    if refusal:
+        raise ApiError(_REFUSALS.get(refusal, refusal))

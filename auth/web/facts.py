@@ -1,0 +1,73 @@
+"""The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Literal, TypeAlias, cast
+
+from auth.core.settings import Settings
+from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.sessions import Session
+from auth.rules.tokens import ApiKey
+from auth.rules.users import User
+from sql import queries
+
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+# The rows with the columns of `caller_facts`.
+CallerFacts: TypeAlias = (
+    "queries.SelectUser | queries.SelectCaller | queries.SelectSessions | queries.SelectGrants"
+    " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
+)
+# Those with the columns of `user_facts`, and the level and the end of an API key.
+KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
+
+
+def policy_of(settings: Settings) -> Policy:
+    timebox, change_age = settings.session_timebox, settings.reauthentication_age
+    return Policy(
+        refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
+        session_timebox=None if timebox is None else timedelta(seconds=timebox),
+        mfa_required=cast(Literal["none", "admins", "all"], settings.mfa_required),
+        proof_age=FRESH_AGE if change_age is None else min(timedelta(seconds=change_age), FRESH_AGE),
+        change_age=None if change_age is None else timedelta(seconds=change_age),
+    )
+
+
+def moment_of(seconds: int) -> datetime:
+    """Return a time of a token, in Unix seconds, as the rules take it."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def user_of(row: "CallerFacts | KeyFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
+    """Return the user without the addresses and the password, which no token depends on. Tokens of clients
+    alone depend on the app metadata.
+    """
+    return User(
+        role=row.role,
+        made_by=row.made_by,
+        converted_at=row.converted_at,
+        banned_until=row.banned_until,
+        oldest_factor_at=row.oldest_factor_at,
+        has_second_step=row.has_second_step,
+        app_metadata=app_metadata,
+    )
+
+
+def session_of(row: "CallerFacts") -> Session | None:
+    """Return the session, if the user has it."""
+    if row.method is None or row.aal is None or row.session_created_at is None or row.refreshed_at is None:
+        return None
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        first_passkey_at=row.first_passkey_at,
+    )
+
+
+def key_of(row: "KeyFacts") -> ApiKey | None:
+    """Return the API key, if the user has it."""
+    return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
