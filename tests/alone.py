@@ -1,4 +1,4 @@
-"""What tests/system/test_extensions.py runs with all extensions off that a setting turns off: the specification's service.
+"""The tests that tests/system/test_extensions.py runs with all optional extensions off: the specification's service.
 
 Only with TEST_EXTENSIONS=none, in a process of its own, before tests that import other extensions.
 """

@@ -1,4 +1,4 @@
-"""What keeps the tests independent of each other."""
+"""The independence of the tests."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -115,7 +115,7 @@ def test_invalid_phone_number_is_refused(sent):
 
 
 def test_other_spellings_are_the_same_user(client, service_role, monkeypatch):
-    """Whose domain is not looked up."""
+    """Their domain is not looked up."""
 
     def refuse(*_arguments, **_options):
         raise AssertionError("a name was looked up")

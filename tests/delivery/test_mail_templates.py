@@ -52,7 +52,7 @@ WITH_UNDO = (
     *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
 WITHOUT_LINK = ("signup_attempt", "reauthentication", "webhook_disabled")
-# Where the button of a notice without a link leads.
+# The target of the button of a notice without a link.
 PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
 PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
 del PAGES["reauthentication"]

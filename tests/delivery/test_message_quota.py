@@ -199,7 +199,7 @@ def assert_unavailable(response):
 
 
 class TestTotals:
-    """What all strangers together can have sent, and what one network can."""
+    """The totals of messages for all strangers together, and for one network."""
 
     def test_links_to_150_strangers_from_150_networks_stop_at_the_total(self, make_app, outbox, database):
         client = make_app(**LIMITS, AUTH_RATE_LIMIT_MAIL_TOTAL="100 per hour").test_client()

@@ -119,7 +119,7 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
     assert missing == CHANGING_NO_WAY.keys()
 
 
-# Who opens connections, and to what. The first two check each address that they connect to.
+# The modules that open connections, and their targets. The first two check each address.
 CONNECTING = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
     "auth/extensions/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
@@ -141,7 +141,7 @@ def test_only_named_files_import_what_connects_to_other_machines():
     assert found | {"auth/core/net/sockets.py"} == CONNECTING.keys()
 
 
-# Who knows the signatures of Standard Webhooks.
+# The modules that know the signatures of Standard Webhooks.
 SIGNING = {
     "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
     "auth/extensions/webhooks/command.py": "verifies what it is sent",
@@ -154,7 +154,7 @@ def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
     assert posting == {"auth/extensions/webhooks/events.py", "auth/extensions/hooks/http_hooks.py"}
 
 
-# What waits for a provider or a hook.
+# The calls that wait for a provider or a hook.
 _FOREIGN = re.compile(
     r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|about_refresh|answered)|access_token\.ask"

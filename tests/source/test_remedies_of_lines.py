@@ -25,7 +25,7 @@ OF_STARTS = re.compile(
     r"auth/(core/(settings|keys)|ops/processes)/.*|auth/delivery/senders/channels\.py|sql/pool\.py"
 )
 NAMED = re.compile(r"(([A-Z][A-Z_]+|AUTH_{}\w*|{}):|[A-Z][A-Z_]+ (is|has)) .+")
-# Where exceptions become failures of commands.
+# The functions that turn exceptions into failures of commands.
 OF_COMMANDS = re.compile(
     r"auth/ops/(?!transfer|testkit).*|auth/flows/(commands|checks)\.py|auth/extensions/\w+/command\.py"
 )

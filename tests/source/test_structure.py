@@ -191,7 +191,8 @@ def test_messages_of_errors_are_only_in_the_table():
     assert [(source, text) for source in others for text in strings(source) if text in sentences] == []
 
 
-# What people read in their language. The console, the page of messages and what operators read are in English.
+# The texts that people read in their language. The console, the page of messages and texts for operators are in
+# English.
 IN_FIVE_LANGUAGES = re.compile(
     r"auth/(web/html|extensions/(?!console|docs|captcha)\w+)/(?!console|admin|api|command)"
     "|auth/delivery/(rendering|senders|templates)"
@@ -213,7 +214,7 @@ def templates_for_people() -> dict[str, str]:
 
 
 def test_drawings_have_a_viewbox_and_mails_have_none():
-    """Where a style sheet sets the size of an SVG without one, what does not fit is cut off."""
+    """A style sheet that resizes an SVG without a viewBox would cut off a part of it."""
     files = [
         path for path in (ROOT / "auth").rglob("*") if path.suffix in {".html", ".svg", ".py", ".js", ".css"}
     ]

@@ -148,7 +148,7 @@ class TestMigrations:
         [
             (f"INSERT INTO schema_version (version) VALUES ({NEWER})", f"{NEWER}, but this release knows"),
             (f"UPDATE schema_version SET version = {schema.OLDEST - 1}", UPGRADE_FIRST),
-            # Of releases from before versions.
+            # The releases from before versions.
             ("DROP TABLE schema_version; CREATE TABLE latchkey_schema (digest text)", UPGRADE_FIRST),
         ],
         ids=["newer", "older", "oldest"],

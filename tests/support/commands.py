@@ -16,7 +16,7 @@ from auth.web.context import EXTENSION
 from tests.support.environment import clear_settings
 from tests.support.processes import CHECKOUT
 
-# Whom the audit log names.
+# The user in the audit log.
 SYSTEM_USER = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
 
 

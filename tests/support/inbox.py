@@ -81,7 +81,7 @@ class Mail:
 
     @property
     def link(self) -> str:
-        """Where the button leads."""
+        """The target of the button."""
         found = re.search(r'<td bgcolor[^>]*><a href="([^"]+)"', self._source)
         assert found
         return html.unescape(found[1])

@@ -20,10 +20,10 @@ from tests.support.openid import (
 )
 from tests.support.users import Person
 
-# What a service needs that makes them all.
+# The settings of a service that creates them all.
 SETTINGS = {"AUTH_API_KEYS": "true", "AUTH_OAUTH_CLIENT_DOCUMENTS": HOST}
 NONCE = "a nonce"
-# Whose applications name no resource.
+# Applications of these do not send a resource.
 FOR_USERINFO = {"client", "another client", "client_credentials", "device", "client of a document"}
 OTHER_RESOURCE = "https://other.example.com/"
 _ALL = "openid profile email phone groups roles"

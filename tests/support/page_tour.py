@@ -18,7 +18,7 @@ from tests.support.users import PASSWORD
 ALICE, DAVE = "alice@example.com", "dave@example.com"
 PHONE = "+491701234567"
 WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
-# What every service of the tour needs, in addition to its addresses and Google.
+# Further settings of every service of the tour, besides its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
     "AUTH_API_KEYS": "true",

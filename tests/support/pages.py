@@ -126,5 +126,5 @@ class Visitor(UserAgent):
 
     @property
     def passkey_options(self) -> dict[str, Any]:
-        """What the page's script passes to the authenticator."""
+        """The options that the page's script passes to the authenticator."""
         return json.loads(html.unescape(self.page.text.partition('data-options="')[2].partition('"')[0]))

@@ -6,7 +6,7 @@ import re
 _VAGUE = r"\b([Ww]ho(ever|m)?|[Ww]hatever|[Nn]obody|[Ss]omebody|[Aa]nybody|[Ee]verybody)\b"
 # A line to paste: a command, a statement, a setting, a header or records of DNS.
 _LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE|REVOKE|GRANT|[A-Z_]+=\S|https://|X-|\S+ TXT|the DKIM)"
-# What a remedy begins with: the operator's act, or what a value must be.
+# The beginnings of a remedy: the operator's act, or the requirement of a value.
 _ACT = (
     r"(If|To|Before|Until|Without|On|For|After)? ?([^.:?]+, )?([Aa]dd|[Aa]nswer|Check|Choose|Copy|Correct|Create|Find|Free|Generate|Give|Install|"
     r"Keep|Leave|[Ll]et|Look|Make|Mend|Mount|[Mm]ust (be|have|end)|Name|Percent-encode|Remove|Replace|Report|Restore|Rotate|"
@@ -18,7 +18,7 @@ def problem(text: str) -> str | None:
     """Return the mistake in a sentence about a fault, or None."""
     if not re.fullmatch(r"[^\n]{10,}[.?]", text):
         return "does not end with a full stop"
-    # What another program says is quoted after a colon.
+    # Messages of other programs are quoted after a colon.
     return "is vague" if re.search(_VAGUE, text.partition(": ")[0]) else None
 
 

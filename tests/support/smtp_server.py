@@ -166,7 +166,7 @@ class TokenMailServer(MailServer):
             return AuthResult(success=False, handled=False, message=self.refusals.pop(0))
         if token in self.accepted:
             return AuthResult(success=True)
-        # What Google says, before it refuses.
+        # Google's explanation before it refuses.
         assert await server.challenge_auth('{"status": "401", "schemes": "Bearer"}') == b""
         return AuthResult(success=False, handled=False, message="535 5.7.3 Authentication unsuccessful")
 

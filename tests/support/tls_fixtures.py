@@ -8,7 +8,7 @@ from tests.support.tls_postgres import TlsPostgres
 
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """Where libpq looks for certificates."""
+    """The directory in which libpq looks for certificates."""
     for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGHOST", "PGHOSTADDR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

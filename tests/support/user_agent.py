@@ -76,7 +76,7 @@ class UserAgent:
     def __init__(self, sites: Mapping[str, Any] | None = None, *, fetch_metadata: bool = True) -> None:
         self.cookies: list[Cookie] = []
         self.page = Page("about:blank", 0, Headers(), "", [])
-        # What was sent, as (method, url, headers).
+        # The sent requests, as (method, url, headers).
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.answers: list[tuple[str, str, int, str]] = []
         self.accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

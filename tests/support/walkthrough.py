@@ -1,4 +1,4 @@
-"""What a request runs: functions, their lines and files, statements, and the SQL that these reach."""
+"""Measures the code that a request runs: functions, their lines and files, statements, and their SQL."""
 
 import ast
 import functools
@@ -34,7 +34,7 @@ class Function:
 
 @dataclass
 class Reach:
-    """What ran."""
+    """The code that ran."""
 
     functions: set[Function] = field(default_factory=set)
     statements: set[str] = field(default_factory=set)

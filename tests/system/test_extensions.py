@@ -14,7 +14,7 @@ from tests.support.processes import CHECKOUT
 PACKAGES = {f"extensions.{name}" for name in EXTENSIONS}
 _APPLICATION = "from app import create_app; create_app(settings.load())"
 _COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
-# What only extensions need that are off, or what renders /docs.
+# Packages that only disabled extensions or /docs need.
 _LIBRARIES = {"yaml", "markdown_it"}
 # Of the tests of core and domain, some that are quick and about the specification's service.
 _ALONE = (

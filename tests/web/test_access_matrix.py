@@ -140,7 +140,7 @@ def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]
 
 @pytest.fixture
 def applications(client, database, service_role) -> dict[str, tuple[dict[str, str], int, str]]:
-    """What applications have of users, administrators too: least power, at each route."""
+    """Applications' rights on users, even administrators: least privilege, at each route."""
     app_client = make_client(database)
     service = make_client(database, grant_types=["client_credentials"], scopes=["openid"])
     carol, dave = (register(client, service_role, f"{name}@example.com", "admin") for name in ("c", "d"))

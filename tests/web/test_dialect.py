@@ -176,7 +176,7 @@ class TestUserObjects:
 
 
 class TestForms:
-    """What the clients for Go, Kotlin and Rust send and read."""
+    """The forms that the clients for Go, Kotlin and Rust send and read."""
 
     def test_empty_members_of_body_and_query_are_absent(self, client, outbox, service_role):
         email, empty = "dave@example.com", {"phone": "", "redirect_to": "", "new_email": ""}

@@ -1,4 +1,4 @@
-"""What pages of origins that no setting names can make a browser send (W3C Fetch Metadata)."""
+"""The requests that pages of unlisted origins can make a browser send (W3C Fetch Metadata)."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Of headers that are parsed item by item, at routes that no limit counts, the first KB is read."""
+"""Routes without a limit read only the first KB of headers that are parsed item by item."""
 
 import pytest
 

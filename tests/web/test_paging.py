@@ -1,4 +1,4 @@
-"""What all lists have in common: their pages, the links between these, and the total."""
+"""Common behaviour of all lists: their pages, the links between these, and the total."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the log says of refusals whose cause the client cannot see: the reason and the setting, no secrets."""
+"""The log of refusals whose cause the client cannot see has the reason and the setting, but no secrets."""
 
 import json
 import re

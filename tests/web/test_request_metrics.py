@@ -1,4 +1,4 @@
-"""What a worker counts for Prometheus, without a worker."""
+"""A worker's counts for Prometheus, without a worker."""
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram

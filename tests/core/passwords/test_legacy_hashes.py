@@ -140,7 +140,7 @@ S, D, BCRYPT = "a" * 22, "a" * 43, f"{'a' * 21}u{'a' * 31}"
 
 
 class TestCost:
-    """What `check_cost` accepts for log-ins at cost 10."""
+    """`check_cost` for log-ins at cost 10."""
 
     @cases(
         "stored",
@@ -235,7 +235,7 @@ COMPUTED = {
 
 
 class TestWork:
-    """What a check computes at cost 8, in rounds of bcrypt, of which one of ours takes 256."""
+    """The work of a check at cost 8, in rounds of bcrypt. One of our hashes takes 256."""
 
     @pytest.fixture
     def passwords(self, make_app):

@@ -109,7 +109,7 @@ def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
             lines += [(given, line) for line in str(error).splitlines()]
             continue
         taken.append(given)
-        # What the start makes of them.
+        # The service creates them at the start.
         AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.own_pages, loaded.own_redirects)
         Origins(loaded.base_url, loaded.cors_origins, loaded.urls_of_applications)
     assert url in taken

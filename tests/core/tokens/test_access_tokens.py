@@ -400,5 +400,5 @@ class TestKeys:
 
 
 def test_new_rsa_key_has_3072_bits():
-    """What NIST SP 800-57 asks for after 2030."""
+    """NIST SP 800-57 requires this after 2030."""
     assert len(new_jwk("RS256")["n"]) == 3072 // 6

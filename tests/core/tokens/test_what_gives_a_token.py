@@ -27,7 +27,7 @@ EXPIRY = (
 )
 END = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'; DELETE FROM api_keys"
 
-# What a refresh (for a key, an exchange), a use, and an introspection answer.
+# The answers of a refresh (for a key, an exchange), a use, and an introspection.
 GIVES = ("ok", "ok", "active")
 SESSION_ENDED = ("400 refresh_token_not_found", "401 session_not_found", "inactive")
 CLIENT_REFUSED = ("400 invalid_grant", "401 invalid_token", "inactive")

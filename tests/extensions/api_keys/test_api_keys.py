@@ -238,7 +238,7 @@ class TestHook:
 
 
 class TestEnd:
-    """What ends a key ends its tokens at once."""
+    """The end of a key ends its tokens at once."""
 
     @pytest.fixture
     def key(self, session):
@@ -321,7 +321,7 @@ class TestEnd:
 
 class TestElsewhere:
     def test_token_opens_get_user_only(self, client, app, carol, service_role, database):
-        """Of an administrator, at every route, by every method."""
+        """The user is an administrator. The test calls every route with every method."""
         _, key = make_key(carol.open_session(client))
         token = token_of(client, key)
         before, opened = database.everything(), set()
@@ -401,7 +401,7 @@ class TestElsewhere:
             assert response.json == {"active": False}
 
 
-# What requests count and refuse.
+# The counts and refusals of requests.
 _COUNTS = {
     "request_counts",
     "failure_counts",

@@ -1,4 +1,4 @@
-"""Who may see the console, and what else its routes require."""
+"""Access to the console, and the further requirements of its routes."""
 
 import html
 import json

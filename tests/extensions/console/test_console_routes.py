@@ -20,7 +20,7 @@ from tests.support.users import Session
 PUBLIC_URL = "https://auth.example.com"
 # The HTML of an email, in a sandbox without scripts: see test_messages.py.
 FRAME = "/console/messages/preview/html"
-# What an act would change, or a page would send.
+# The changes of an act, or the messages of a page.
 TABLES = (
     *("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log"),
     *("oauth_clients", "oauth_grants"),

@@ -12,7 +12,7 @@ from tests.support.api_keys import insert_key
 from tests.support.contract import console_routes
 from tests.support.pages import words
 
-# What differs from act to act.
+# The differences between acts.
 OWN = {
     "create": {"email": "made@example.com"},
     "invite": {"email": "invited@example.com"},

@@ -4,7 +4,7 @@ from tests.extensions.console.test_console_routes import FIELDS, TABLES
 from tests.support.contract import console_routes
 from tests.support.users import PASSWORD
 
-# What an act needs to have an effect.
+# The state that an act needs to have an effect.
 NEEDS = {
     "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
     "unlock": "INSERT INTO failure_counts SELECT 'user ' || id, 1, now() + interval '1 hour', 'user', id FROM users",

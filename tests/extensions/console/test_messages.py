@@ -82,7 +82,7 @@ class TestList:
         assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
         assert "550 5.1.1 No such user here" in rows(page)
         assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
-        # What has expired has failed too.
+        # Expired messages have failed too.
         for _ in range(2):
             assert "alice@example.com" in rows(page)
             assert "Failed (1)" in page.text

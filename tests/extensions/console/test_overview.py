@@ -43,7 +43,7 @@ def test_first_count_takes_in_the_month_before_and_later_ones_count_nothing_twic
     count()
     messages = {"messages_sent": 1, "messages_failed": 2}
     assert counts(database) == {"signed_in": 4} | messages
-    # What commits late is counted.
+    # Late commits are counted.
     act(database, "signed_in", "50 minutes")
     act(database, "sign_in_refused", "1 minute", 7, "invalid_credentials")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What administrators do to users in the console."""
+"""Acts of administrators on users in the console."""
 
 import json
 from typing import NamedTuple

@@ -342,7 +342,7 @@ class TestForm:
             if method == "GET" and url.startswith(f"{SITE}/oauth/")
         ]
         assert max(map(len, led)) < 300
-        # What the form began is gone.
+        # The request that the form began is deleted.
         assert database.value("SELECT count(*) FROM oauth_requests WHERE id_hash = browser_hash") == 0
 
     def test_reference_is_for_one_browser_once(self, app, client, client_id, database):

@@ -1,4 +1,4 @@
-"""What users allow applications is an addition to their account, and goes like one."""
+"""A grant to an application is an addition to the account, and is removed like one."""
 
 import pytest
 

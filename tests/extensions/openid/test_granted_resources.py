@@ -1,4 +1,4 @@
-"""What a user allows an application for one resource (RFC 8707) counts for no other one."""
+"""Consent for one resource (RFC 8707) does not count for another one."""
 
 import html
 import re

@@ -186,7 +186,7 @@ class TestResource:
         database.run("UPDATE oauth_clients SET resources = ARRAY[%(one)s]", one=self.ONE)
         tokens = tokens_of(client, database, app_client, alice, resource=self.ONE)
         code = granted_code(database, app_client, alice.open_session(), resource=self.ONE)
-        # By an interrupted change.
+        # After an interrupted change.
         database.run("UPDATE oauth_clients SET resources = '{}'")
         refused = app_client.refresh(client, tokens["refresh_token"])
         assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")

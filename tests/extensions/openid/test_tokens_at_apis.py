@@ -54,7 +54,7 @@ def pyjwt(jwks: Any, audience: str, nonce: str | None) -> Callable[[str], None]:
 
 
 def authlib(jwks: Any, audience: str, nonce: str | None) -> Callable[[str], None]:
-    """As an application reads ID tokens, or an API access tokens of applications (RFC 9068)."""
+    """Reads ID tokens like an application, or access tokens of applications like an API (RFC 9068)."""
 
     keys = KeySet.import_key_set(jwks)
 

@@ -1,4 +1,4 @@
-"""What other sites, networks and curious visitors try on the pages."""
+"""Attempts of other sites, networks and curious visitors on the pages."""
 
 import re
 from urllib.parse import urlsplit

@@ -244,7 +244,7 @@ class TestNewSignIn:
 
     @pytest.mark.parametrize("is_recent", [True, False])
     def test_user_with_a_factor_is_asked_for_it(self, visitor, alice, client_id, database, is_recent):
-        """Although it was used a moment ago."""
+        """The user is asked even a moment after the last use."""
         app: App = set_up(alice.open_session())[0]
         visitor.visit("/sign-in")
         visitor.submit(email=alice.email, password=PASSWORD)

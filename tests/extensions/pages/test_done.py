@@ -1,4 +1,4 @@
-"""What a page says has happened, it says in the browser where it did, for ten minutes: no link can plant it."""
+"""A page shows the result of an act only in its browser, for ten minutes: no link can fake it."""
 
 import hmac
 import re

@@ -285,7 +285,7 @@ class TestStories:
     def test_next_code_has_to_be_waited_for_and_pages_say_how_long(
         self, make_app, alice, database, outbox, address
     ):
-        """Whether or not the address has a user."""
+        """This does not depend on whether the address has a user."""
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))
         visitor.visit("/sign-in")
         visitor.press("sign-in/code", email=address)

@@ -13,7 +13,7 @@ from tests.support.users import DAVE, PASSWORD
 
 NEW = "Fresh-Horse-2"
 TYPED = "+49 (170) 123-4567"
-# What Dave types, where it is sent, and what the page says.
+# Dave's input, its target, and the message of the page.
 CHANNELS = pytest.mark.parametrize(
     ("typed", "address", "said"),
     [(DAVE, DAVE, "Check your inbox"), (TYPED, PHONE, "Check your phone")],
@@ -117,7 +117,7 @@ class TestSignUp:
 def test_code_signs_in(app, visitor, dave, outbox, typed, address, said):
     visitor.visit("/sign-in")
     assert said in visitor.press("sign-in/code", email=typed).text
-    # So that a typo is seen. Only this browser can open the page again.
+    # The page shows the address, so that users notice a typo. Only this browser can open the page again.
     assert spaced_phone(address) in words(visitor.page)
     other = Visitor(app).visit(visitor.page.url)
     assert (unsigned(other), spaced_phone(address) in words(other)) == (

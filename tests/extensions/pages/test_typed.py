@@ -1,4 +1,4 @@
-"""What people type and paste: addresses, numbers and codes, on pages, in the console and to the API."""
+"""Typed and pasted addresses, numbers and codes, on pages, in the console and in the API."""
 
 import pytest
 

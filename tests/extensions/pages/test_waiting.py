@@ -37,7 +37,7 @@ PAGES = {
 }
 # Cases in which the waiting window must never continue.
 PROVING = ["sign-in", "forgot-password"]
-# Where each leads in the browser that opens the link.
+# The target of each in the browser that opens the link.
 TO_START = urlencode({"redirect_to": APP}, quote_via=quote)
 HERE = {"forgot-password": f"new-password?{TO_START}&next=here"} | dict.fromkeys(
     ("sign-in", "sign-up"), f"sign-in/here?{TO_START}"
@@ -83,7 +83,7 @@ def link_of(sent: Any) -> str:
 
 
 def is_used(visitor: Visitor, page: str, email: str) -> bool:
-    """What the script of a waiting page is told."""
+    """The answer to the script of a waiting page."""
     return _told(visitor, "/waiting/state", typed=visitor.typed(email), page=page)
 
 

@@ -69,7 +69,7 @@ NOT_SHOWN = (
 
 
 def by_script(page_client: HttpPageClient, database) -> None:
-    """What the script sends: responses of authenticators, and questions about links and passwords."""
+    """The requests of scripts: responses of authenticators, and questions about links and passwords."""
     visitor, device, alice = page_client.visitor, Authenticator(), page_client.person()
 
     def press(action: str, authenticator: Authenticator = device) -> None:

@@ -213,7 +213,7 @@ class TestWhatIsRefused:
         changed = sso.change(acme, issuer=f"{acme.provider.url}{slash}")
         assert (changed.status_code, changed.json["issuer"]) == (200, acme.provider.url)
         if slash:
-            # As a node of 0.5.1 stores it.
+            # In the form of a node of 0.5.1.
             database.run("UPDATE identity_providers SET issuer = issuer || '/', updated_at = now()")
         acme.be("1", "alice@acme.example", email_verified=True)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")

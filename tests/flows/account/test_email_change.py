@@ -200,7 +200,7 @@ class TestLink:
         for person in (alice, bob, mallory):
             ask(person.sign_in(), NEW_EMAIL)
         alices, bobs, _ = outbox.sent(NEW_EMAIL)
-        # Of the codes for one address only the newest works.
+        # Only the newest of the codes for one address works.
         for message in (alices, bobs):
             assert_error(type_in(client, "email_change", NEW_EMAIL, message.code), 403, "otp_expired")
         owner, used, other = (alice, alices, bobs) if first == "alice" else (bob, bobs, alices)

@@ -1,4 +1,4 @@
-"""What ends: each size of an end against everything that a user can hold."""
+"""Ends: each size of an end against everything that a user can hold."""
 
 import re
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def admin(client, alice, service_role):
     return admin
 
 
-# What a user does in a session, and what of EVERYTHING works afterwards.
+# A user's act in a session, and the part of EVERYTHING that works afterwards.
 ACTS = {
     "nothing": (lambda own, _other: own.get("/user"), EVERYTHING),
     "sign out here": (lambda own, _other: own.post("/logout?scope=local"), OTHER | USERS),
@@ -176,7 +176,7 @@ def test_application_that_an_application_let_in_ends_with_the_browser(held, data
     assert held.working() == OTHER | USERS
 
 
-# What an operator does, and what of EVERYTHING works afterwards.
+# An operator's act, and the part of EVERYTHING that works afterwards.
 OPERATORS = {
     "password": (lambda admin, _link: admin("PUT", password=NEW), set()),
     "email": (lambda admin, _link: admin("PUT", email="new@example.com", email_confirm=True), set()),

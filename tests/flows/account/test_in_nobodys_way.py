@@ -24,7 +24,7 @@ MAKERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Doors:
-    """What an administrator, or the owner of an address, does with it. Each returns the id of its user."""
+    """Acts of an administrator, or of the owner of an address, with it. Each returns the id of its user."""
 
     def __init__(self, client: Any, service_role: dict[str, str], alice: Any, outbox: Any, app: Any) -> None:
         self.client, self.key, self.alice, self.outbox, self.app = client, service_role, alice, outbox, app
@@ -106,7 +106,7 @@ def test_unproved_user_gives_way(client, service_role, alice, outbox, app, datab
     assert owner.id == (id or owner.id) != strangers
     because = "SELECT details ->> 'because' FROM audit_log WHERE action = 'user_deleted'"
     assert database.value(because) == ("proved_by_other" if door == "own change" else "created_again")
-    # What the stranger holds opens nothing.
+    # The stranger's credentials open nothing.
     if kind == "email":
         assert_dead(client, link.kind, link.token)
         assert_error(sign_in(client, DAVE, "Mallorys-Horse-1"), 401, "invalid_credentials")

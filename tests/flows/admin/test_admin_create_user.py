@@ -158,7 +158,7 @@ def test_body_without_an_email_or_with_two_passwords_is_refused(refused, body, d
 
 
 class TestAuthorization:
-    """What tests/web/test_access_matrix.py does not show of all routes."""
+    """Checks that tests/web/test_access_matrix.py does not make for all routes."""
 
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app):
         new, old = secret("n"), secret("o")

@@ -20,7 +20,7 @@ from tests.support.links import (
 from tests.support.users import DAVE, NEW_EMAIL, NEW_PASSWORD, PASSWORD, session_of, sign_in
 
 PATH = "/admin/generate_link"
-# Where the links lead without `redirect_to`.
+# The targets of links without `redirect_to`.
 TARGETS = {"recovery": f"{SITE}/new-password", "invite": f"{SITE}/new-password"}
 A_TOKEN = Like("a link's token", r"[\w-]{43}")
 A_CODE = Like("a code", r"[0-9]{6}")

@@ -1,4 +1,4 @@
-"""What the audit log records: acts with actor, user and network, and refusals."""
+"""The audit log: acts with actor, user and network, and refusals."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Where the links of recoveries, invitations and notices end, at a service that has an application."""
+"""The targets of links of recoveries, invitations and notices, at a service with an application."""
 
 import pytest
 
@@ -14,7 +14,7 @@ APPLICATION = "https://app.example.com/start"
 ALLOWED = "https://app.example.com/choose?x=1"
 PAGE, JOIN = f"{SITE}/new-password?then=site", f"{SITE}/join?then=site"
 NEW = "Fresh-Horse-2"
-# What asks for a link, with the body.
+# The requests for a link, with their bodies.
 ASKS = {
     "/recover": {"email": ALICE},
     "/admin/invite": {"email": DAVE},

@@ -73,7 +73,7 @@ class TestEachPurpose:
         assert ways_of(message)[0](client, purpose, message).status_code == 200
 
     def test_wrong_codes_cost_and_count_the_same_with_all_types(self, client, sent, database, parts, purpose):
-        """And so does the right code with a type that does not accept it."""
+        """The right code with a type that does not accept it is the same."""
         message = sent()
         if message.code is None:
             message = Sent(**vars(message) | {"code": "000000"})

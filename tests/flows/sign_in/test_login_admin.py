@@ -42,7 +42,7 @@ class TestAdministrator:
         assert response.json["admin_details"]["email"] == "carol@example.com"
 
 
-# What users may write about themselves makes no administrator.
+# Data that users write about themselves does not make them administrators.
 CLAIMS = {"role": "admin", "is_admin": True, "roles": ["admin"]}
 
 

@@ -36,7 +36,7 @@ REVEALING = ["AUTH_AUTOCONFIRM", "AUTH_{}_CONFIRM_REQUIRED"]
 
 @dataclass(frozen=True)
 class Channel:
-    """What differs between a sign-up by email and one by phone."""
+    """The differences between sign-ups by email and by phone."""
 
     name: str
     address: str

@@ -1,4 +1,4 @@
-"""What all commands have in common, and docs/commands.md."""
+"""Common behaviour of all commands, and docs/commands.md."""
 
 import json
 import re

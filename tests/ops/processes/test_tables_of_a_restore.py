@@ -1,4 +1,4 @@
-"""What a restored backup must not bring back."""
+"""A restored backup must not bring back what has ended."""
 
 # Other tables with an expiry time hold no credentials.
 HARMLESS = {"failure_counts", "probes", "request_counts", "spent_captchas", "spent_id_tokens"}

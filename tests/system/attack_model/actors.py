@@ -63,7 +63,7 @@ SELECT u.email, u.phone, u.password_hash,
   FROM users AS u
  WHERE u.id = %(id)s
 """
-# What can sign in, but addresses, and is younger than seven days.
+# Ways to sign in, except addresses, that are younger than seven days.
 _ADDED = """
 SELECT (SELECT count(*) FROM factors
          WHERE user_id = %(id)s AND verified_at > now() - interval '7 days')

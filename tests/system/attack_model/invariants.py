@@ -1,4 +1,4 @@
-"""What holds after each step of `Takeover`, by names that tests choose."""
+"""The invariants after each step of `Takeover`, by name."""
 
 from collections.abc import Callable
 from functools import partial

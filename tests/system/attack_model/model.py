@@ -1,4 +1,4 @@
-"""What an owner and a thief of one user may do, in any order, and what docs/security.md promises meanwhile.
+"""The possible acts of an owner and a thief of one user, in any order, and the promises of docs/security.md.
 
 The thief knows some of: the password, old tokens, the mailbox, that of an earlier address, the phone, one recovery
 code, the network.
@@ -53,7 +53,7 @@ def _remove_factors(person: Actor, session: Session) -> None:
             person.remove_factor(session, id)
 
 
-# What the thief may try in a session, but deleting the user.
+# The thief's possible acts in a session, except deleting the user.
 ACTS: dict[str, Act] = {
     "remove recent changes": lambda thief, session: thief.remove_recent(session, set(thief.factor_ids)),
     "remove factors": _remove_factors,
@@ -468,6 +468,6 @@ class Theft(RuleBasedStateMachine):
         for way in thief.ways():
             entered = thief.enter(way)
             assert not entered or not thief.step_up(entered), f"the thief passes the second step, by {way}"
-            # What the thief knew before, and still knows.
+            # The thief's knowledge from before.
             is_known = way in ("magiclink", "recovery", "sms") and self._reads({before.email, before.phone})
             assert not entered or is_known, f"the thief signs in by {way}"

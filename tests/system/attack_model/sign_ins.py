@@ -20,7 +20,7 @@ AGENTS = {
     "owner": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "thief": "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36",
 }
-# Who signs in from where, with whose user agent.
+# The people who sign in, their networks and user agents.
 PLACES = {
     "owner": ((HOME, HOTEL), "owner"),
     "proxy": ((ELSEWHERE, HOTEL), "owner"),

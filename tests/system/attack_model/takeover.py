@@ -25,7 +25,7 @@ from tests.system.attack_model.model import NOTICES
 
 EMAIL, THIEFS_EMAIL = "owner@example.com", "thief@evil.example"
 PASSWORD = "Correct-Horse-1"
-# What the owner has in the beginning, and what the thief has of it.
+# The owner's credentials in the beginning, and the thief's share of them.
 BELONGINGS = ("application", "malicious application", "API key", "authenticator app")
 LOOT = ("session", "password", "mailbox", "API key")
 OWNERS_ACTS = (
@@ -45,7 +45,7 @@ THIEFS_ACTS = (
     *("enrol_app", "register_passkey", "change the email", "link an identity", "guess", "guess codes"),
 )
 STRANGERS_ACTS = ("guess from many networks", "ask", "ask")
-# What strangers ask about an address.
+# Strangers' requests about an address.
 _ASKED: dict[str, dict[str, Any]] = {
     "recover": {},
     "magiclink": {"create_user": False},
@@ -121,7 +121,7 @@ class Takeover(RuleBasedStateMachine):
         self.is_over = False
         # Additions of the last step, and the recipients of the notice of each.
         self.additions: list[tuple[str, Any]] = []
-        # Where the owner was told "too many" or "unavailable".
+        # The requests at which the owner got "too many" or "unavailable".
         self.refusals: list[str] = []
         # Verdicts about passwords of the last quarter of an hour, by address and network.
         self.told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -136,7 +136,7 @@ class Takeover(RuleBasedStateMachine):
     def _actor(self, network: str, name: str) -> Actor:
         return Actor(self.environment, Device(self._client, network), subjects={"acme": name})
 
-    # What there is.
+    # The existing objects.
 
     def living(self, *kinds: str) -> list[Credential]:
         alive = (each for each in self.credentials if not each.ended_by)
@@ -343,7 +343,7 @@ class Takeover(RuleBasedStateMachine):
             if hours > 1 or credential.kind == "API key":
                 credential.access_tokens, credential.tried = [], 0
 
-    # What ends credentials.
+    # The acts that end credentials.
 
     def _end(self, reason: str, ended: Callable[[Credential], bool]) -> None:
         for credential in self.living():
@@ -507,7 +507,7 @@ class Takeover(RuleBasedStateMachine):
         body = _VARYING.sub("…", json.dumps(response.json).replace(email, "…"))
         return response.status_code, body, statements_run() - before
 
-    # What holds.
+    # The invariants.
 
     @invariant()
     def holds(self) -> None:

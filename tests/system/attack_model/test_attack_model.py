@@ -1,4 +1,4 @@
-"""What docs/security.md promises about a thief: an owner and a thief of one user act in any order."""
+"""The promises of docs/security.md about a thief: an owner and a thief of one user act in any order."""
 
 import pytest
 

@@ -31,7 +31,7 @@ NEXT = "9.0.0"
 OTHERWISE = "DOCS/DEPLOYMENT.MD IS NOT RUN"
 PAGE = (CHECKOUT / "docs" / "deployment.md").read_text()
 PACKAGES = "python3-venv,ca-certificates,systemd-sysv,dbus"
-# What an operator types instead of the password on the page.
+# The operator's password instead of the one on the page.
 MAIL_PASSWORD = "Typed-Mail-Secret-1"
 ADMIN_PASSWORD = "Typed-Admin-Secret-2"
 # Listens where the page sends mail, in the network of the container, and prints what it gets.

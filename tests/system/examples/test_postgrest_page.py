@@ -31,7 +31,7 @@ def block(language: str) -> str:
 
 
 class Rest(NamedTuple):
-    """What PostgREST does with a request for the notes, by its settings on the page (src/library/PostgREST)."""
+    """PostgREST's handling of a request for the notes, with the settings of the page (src/library/PostgREST)."""
 
     settings: dict[str, str]
     keys: Path

@@ -62,7 +62,7 @@ class Deployment:
         self._opened = contextlib.ExitStack()
         place = self._opened.enter_context(short_directory())
         self.state_dir = place / "var"
-        # What Postgres has written survives its death without fsync, and no test waits for a slow disk.
+        # Writes of Postgres survive its death without fsync, and no test waits for a slow disk.
         self.postgres = Postgres((self._disk or place) / "database", fsync="off", **self._options)
         self._opened.callback(lambda: self.postgres.stop())  # which may be another by then
         self.post = self._opened.enter_context(Post())

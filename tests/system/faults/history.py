@@ -1,4 +1,4 @@
-"""What responses promised during a fault, and the states that are consistent with them.
+"""The promises of responses during a fault, and the states that are consistent with them.
 
 Each person belongs to one client, which sends one change at a time. An answered change moves the person to
 the next state. A change without an answer (none, a truncated one, or 503) may or may not have been committed:

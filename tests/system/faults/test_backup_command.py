@@ -220,7 +220,7 @@ def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
 
 
 def test_release_0_4_0_goes_on_with_its_backup_after_an_upgrade(place, files_of_0_4_0):
-    """As docs/deployment.md says: its own command restores, over the database of this release."""
+    """As in docs/deployment.md: its own command restores, over the database of this release."""
     state_dir, key = place / "upgraded", place / "key of 0.4.0"
     files.write(key, IDENTITY)
 

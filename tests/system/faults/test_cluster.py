@@ -81,7 +81,7 @@ class Network:
 
 
 class Cluster:
-    """What deploy/cluster/try runs, inside the context. It stands in for a service and its Postgres."""
+    """The cluster of deploy/cluster/try, inside the context. It stands in for a service and its Postgres."""
 
     def __init__(self, directory: Path, **settings: str) -> None:
         self.directory = directory

@@ -1,4 +1,4 @@
-"""What the doctor finds with real faults: a full or read-only disk, a replica, and an overloaded machine."""
+"""The doctor's findings with real faults: a full or read-only disk, a replica, and an overloaded machine."""
 
 import json
 import os

@@ -37,7 +37,7 @@ def variables(settings: str) -> dict[str, str]:
 class Application(ABC):
     """An application at its own port. There is a class for each tested name of `--for`."""
 
-    # Where a user begins to sign in, and a button there; what shows who is signed in.
+    # The page where a user begins to sign in, a button there, and the element that shows the user.
     START: ClassVar[str] = "/"
     BUTTON: ClassVar[str] = ""
     PROOF: ClassVar[str] = "/"

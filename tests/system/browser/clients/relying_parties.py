@@ -34,9 +34,9 @@ class RelyingParty(ABC):
     claims), `userinfo`, `access_token` and `refresh_token` as JSON.
     """
 
-    # What a client of this party has, apart from its URIs.
+    # The members of this party's client, apart from its URIs.
     METADATA: ClassVar[dict[str, Any]] = {}
-    # Where the party refreshes, then to show its home page, or `error_code`.
+    # The URL at which the party refreshes and then shows its home page, or `error_code`.
     REFRESH = "/refresh"
     HOME = "/"
     # Its URL for notifications of ended sessions.
@@ -48,7 +48,7 @@ class RelyingParty(ABC):
         # A name, so that it is another site than the issuer.
         self.url = f"http://localhost:{self.port}"
         self.goodbye = f"{self.url}/goodbye"
-        # Where the party signs the user out, here too.
+        # The URL at which the party signs the user out, here too.
         self.logout = "/logout"
         self._open = ExitStack()
 

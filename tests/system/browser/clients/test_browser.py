@@ -144,7 +144,7 @@ def test_magic_link_signs_in(page, follow, alice, origin):
     follow()
     page.wait_for(f"Signed in as {alice.email}")
     page.wait(lambda: page.url.rstrip("#") == f"{origin}/index.html")
-    # By the browser's own cryptography.
+    # Verified with the browser's own cryptography.
     assert page.run("auth.getClaims().then(({ data }) => data.claims.sub)") == alice.id
 
 

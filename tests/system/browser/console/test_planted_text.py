@@ -14,7 +14,7 @@ from tests.support.users import register
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# What escapes become elements of: x-planted, or an attribute of this name.
+# A value that escapes becomes an element x-planted, or an attribute of this name.
 TAG = "<x-planted>"
 CORPUS = " ".join(
     (

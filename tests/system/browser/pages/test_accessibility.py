@@ -51,7 +51,7 @@ CUT_OFF = """[...document.querySelectorAll("svg")].filter((svg) => {
   });
 }).map((svg) => svg.outerHTML.slice(0, 200))"""
 
-# Where the heading and the fields and buttons are.
+# The positions of the heading, the fields and the buttons.
 _PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden]), button")]
   .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
 # Addresses that are broken elsewhere than after a sign, or that the sign before or after them has left.

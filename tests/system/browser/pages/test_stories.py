@@ -98,7 +98,7 @@ def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, 
     link = ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email).link
     polls = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/waiting/state'))"
     page.wait(lambda: page.run(polls))
-    # What another tab sends, with the same cookies.
+    # The requests of another tab, with the same cookies.
     page.run(
         f"""(async () => {{
           const page = await (await fetch({link!r})).text();

@@ -58,7 +58,7 @@ DOMAIN = {
     "s1._domainkey.example.com": "v=DKIM1; p=x",
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
-# What does not concern a service on this machine that sends no mail.
+# Checks that do not concern a service on this machine that sends no mail.
 INAPPLICABLE = {
     "backup",
     "certificate",
@@ -71,7 +71,7 @@ INAPPLICABLE = {
     "test-settings",
 }
 ONE_ROLE = "TEST_DATABASE_URL" in os.environ
-# Where the tests are given one role, or run under such a Python.
+# If the tests get one role, or run with such a Python.
 NOTED = ({"role": "note"} if ONE_ROLE else {}) | (
     {"python": "note"} if interpreter.built_plainly(sysconfig.get_config_var("CONFIG_ARGS") or "") else {}
 )

@@ -1,4 +1,4 @@
-"""What the master has made before it forks: each worker gets a copy, and no two may share it."""
+"""The state of the master before it forks: each worker gets a copy, and no two may share it."""
 
 import json
 import os
