@@ -164,7 +164,7 @@ def test_lines_are_found_where_settings_are_refused_and_commands_fail():
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in LINES}))
-def test_what_fails_is_told_with_what_mends_it(path):
+def test_failure_is_printed_with_its_remedy(path):
     problems = {text: sentences.problem_of_failure(text) for place, text in LINES if place == path}
     assert {text: problem for text, problem in problems.items() if problem} == {}
 

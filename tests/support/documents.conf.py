@@ -1,5 +1,5 @@
 """The service's gunicorn configuration, with more patience, and a network in which a document of a client has a
-public address that leads to a port of this machine. The guard against private addresses stays.
+public address that is forwarded to a port of this machine. The guard against private addresses stays.
 """
 
 import runpy

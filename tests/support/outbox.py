@@ -92,7 +92,7 @@ def message(kind: str = "magiclink", **members: Any) -> Message:
 
 
 class Recorder(Sender):
-    """A sender that keeps messages, or fails as told."""
+    """A sender that keeps messages, or fails on request."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Message]] = []

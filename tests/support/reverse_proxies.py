@@ -21,7 +21,7 @@ from tests.support.smtp_server import Certificate
 class ReverseProxy(ABC):
     """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts.
 
-    The lines of docs/deployment.md admit only the networks in `operators` to the console.
+    The lines of docs/deployment.md allow only the networks in `operators` to the console.
     """
 
     name: str  # of the server

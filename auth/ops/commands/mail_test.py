@@ -25,8 +25,8 @@ _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
 def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
     """Send a test email to EMAIL directly, not through the outbox, and print the mail server's reply.
 
-    On failure, names the step (token, resolve, connect, tls, starttls, login, sender, recipient, data), the
-    reply, and what mends it.
+    On failure, prints the step (token, resolve, connect, tls, starttls, login, sender, recipient, data), the
+    reply, and the remedy.
 
     \b
     Example: latchkey mail-test ops@example.com

@@ -236,7 +236,7 @@ OIDCInfoHook access_token id_token refresh_token userinfo
             query = {"refresh": f"{self.url}/", "access_token": self.session(page)["access_token"]}
             self.REFRESH = f"/callback?{urlencode(query)}"
             return super().refresh(page)
-        except json.JSONDecodeError:  # it was told that the session has ended
+        except json.JSONDecodeError:  # it was notified that the session has ended
             return None
 
 

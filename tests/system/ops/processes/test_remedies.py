@@ -213,10 +213,10 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @plays(*(row[1] for row in SETTINGS))
-@pytest.mark.parametrize(("check", "remedy", "fault", "mended"), SETTINGS)
-def test_setting_mends_it(play, check, remedy, fault, mended):
+@pytest.mark.parametrize(("check", "remedy", "fault", "fixed"), SETTINGS)
+def test_setting_fixes_it(play, check, remedy, fault, fixed):
     play.fails(check, remedy, **fault)
-    play.is_well(check, **mended)
+    play.is_well(check, **fixed)
 
 
 class TestDatabase:
@@ -526,7 +526,7 @@ class TestPublicUrl:
             ),
         ],
     )
-    def test_service_that_is_degraded_until_it_is_mended(self, play, target, members, remedy):
+    def test_service_that_is_degraded_until_it_is_fixed(self, play, target, members, remedy):
         target.body = body(**members)
         play.fails("public-url", remedy, base_url=target.url)
         target.body = body()
