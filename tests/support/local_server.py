@@ -35,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def misbehave(out: BufferedIOBase, behaviour: str, over: threading.Event) -> None:
-    """Follow the test until `over`, or until the client closes the connection.
+    """Misbehave until `over`, or until the client closes the connection.
 
     `close` ends at once, `hang` is silent, `drip` and `drip body` send a byte of the head or of the body now and
     then, and `endless` sends a body without end.
