@@ -35,11 +35,11 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # The code that each of these reached when reached.json, next to this file, was written. Change both together.
 # The aim is three quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 372, "lines": 3_618, "files": 93, "statements": 49, "lines of SQL": 1_636},
-    "POST /token password": {"functions": 86, "files": 32},
-    "GET /user": {"functions": 39},
+    "all": {"functions": 395, "lines": 3_809, "files": 100, "statements": 49, "lines of SQL": 1_658},
+    "POST /token password": {"functions": 88, "files": 33},
+    "GET /user": {"functions": 51},
     "POST /token refresh_token": {"functions": 54},
-    "PUT /user": {"functions": 118},
+    "PUT /user": {"functions": 135},
 }
 # The tolerance: five percent more.
 TOLERANCE = 1.05
