@@ -235,8 +235,10 @@ class Service:
     @contextmanager
     def _asking(self) -> Iterator[Asked]:
         with self._app.app_context():
-            client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
-            yield Asked(self._parts, client, "anonymous", noted=current_g())
+            g = current_g()
+            # Hooks read it there.
+            g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
+            yield Asked(self._parts, g.client, g.actor, noted=g)
 
     def _open_session(
         self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
