@@ -45,6 +45,30 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
     assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
 
 
+def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
+    reads = {
+        name
+        for name, body in sql_bodies()
+        if name in STATEMENTS and re.search(r"(user|caller)_facts\(", body)
+    }
+    assert len(reads) == 9
+    askers = {"admit_reader", "refusal_of", "admit_key", "refusal_of_key"}
+    readers = {
+        f"{source}:{node.name}": called_in(node)
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.FunctionDef) and called_in(node) & reads
+    }
+    assert len(readers) > 10
+    assert [reader for reader, called in readers.items() if not called & askers] == []
+
+
+def called_in(function: ast.FunctionDef) -> set[str]:
+    """Return the names, without those of modules, of what a function calls."""
+    called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return {ast.unparse(each).rpartition(".")[2] for each in called}
+
+
 def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_queue():
     naming = re.compile(r"\b(let_go|_leave)\b")
     homes = {source for source in SOURCES if naming.search(read(source))}

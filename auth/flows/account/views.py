@@ -4,7 +4,6 @@ from auth.flows.account import removal
 from auth.flows.account.changes import change_user, delete_caller
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
-from auth.flows.sign_in import api_key_tokens
 from auth.flows.sign_in.reauthentication import record_reauthentication
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
@@ -26,9 +25,10 @@ def _count_address_change() -> None:
 @blueprint.get("/user")
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
-    if g.key_caller:
-        row_of_key = api_key_tokens.user_of(latchkey.db, g.key_caller)
-        return JsonResponse(guard.admit_key(row_of_key, g.key_caller).user_object)
+    if known := g.key_caller:
+        ids = {"user_id": known.user_id, "api_key_id": known.api_key_id}
+        of_key = queries.select_user_of_api_key(latchkey.db, **ids)
+        return JsonResponse(guard.admit_key(of_key, known).user_object)
     row = guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids()))
     return JsonResponse(row.user_object)
 

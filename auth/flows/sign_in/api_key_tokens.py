@@ -6,14 +6,13 @@ from typing import Any
 
 from auth.core import promises
 from auth.core.tokens import api_keys
-from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import Issue, answered, is_asked
 from auth.web import callers
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from auth.web.limits import Window, refusal
-from sql import Database, Runner, queries
+from sql import Runner, queries
 
 
 def exchange(asked: Asked, key: str) -> dict[str, Any]:
@@ -98,13 +97,8 @@ def _live_key(asked: Asked, on: Runner, id: str, key: str) -> "queries.SelectApi
 def introspect_token(asked: Asked, token: str) -> dict[str, Any] | None:
     """Return the current claims for an access token of a live key, or None. Raises `InvalidAccessToken`."""
     caller = asked.parts.access_tokens.verify_of_api_key(token)
-    row = user_of(asked.db, caller)
+    ids = {"user_id": caller.user_id, "api_key_id": caller.api_key_id}
+    row = queries.select_user_of_api_key(asked.db, **ids)
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
     return asked.parts.access_tokens.claims_now(token, row.user_object)
-
-
-def user_of(db: Database, caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
-    """Return the row of the user of a key's access token, with what decides about the key."""
-    ids = {"user_id": caller.user_id, "api_key_id": caller.api_key_id}
-    return queries.select_user_of_api_key(db, **ids)
