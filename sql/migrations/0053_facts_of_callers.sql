@@ -1,0 +1,2 @@
+-- Usable from 0052
+-- Only functions are new.
