@@ -1,2 +1,3 @@
 -- Usable from 0052
 -- Only functions are new.
+SELECT;
