@@ -49,7 +49,6 @@ SERVICE_ROLES = ("service_role", "supabase_admin")
 _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
 REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
 _TIMES = ("iat", "exp")
-_END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
 
 log = structlog.get_logger()
 
@@ -218,7 +217,7 @@ class AccessTokens:
         except (jwt.InvalidTokenError, UnicodeError, OverflowError) as error:
             raise InvalidAccessToken(str(error)) from error
         times = [claims.get(name) for name in ("nbf", "exp")]
-        if not all(time is None or (type(time) is int and 0 <= time < _END_OF_CALENDAR) for time in times):
+        if not all(time is None or jws.is_time(time) for time in times):
             raise InvalidAccessToken("a time is not an integer")
         if claims.get("role") not in SERVICE_ROLES:
             raise InvalidAccessToken("not of a service role")
@@ -228,8 +227,7 @@ class AccessTokens:
 def _ids(claims: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Return the user, and the session or API key, of a token. Raises `InvalidAccessToken`."""
     try:
-        # PyJWT would convert strings and floats.
-        if not all(type(claims[time]) is int and 0 <= claims[time] < _END_OF_CALENDAR for time in _TIMES):
+        if not all(jws.is_time(claims[time]) for time in _TIMES):
             raise ValueError
         return str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims[name]))
     except (KeyError, ValueError, TypeError, AttributeError) as error:

@@ -123,6 +123,8 @@ class ClientTokens:
                 "not of a client, or of one whose host AUTH_OAUTH_CLIENT_DOCUMENTS lacks"
             )
         try:
+            if not jws.is_time(claims["exp"]):
+                raise ValueError
             session_id = claims.get("session_id")
             caller = ClientCaller(
                 client_id,
@@ -130,7 +132,7 @@ class ClientTokens:
                 str(uuid.UUID(session_id)) if session_id is not None else None,
                 str(claims["aud"]),
                 tuple(claims["scope"].split()),
-                int(claims["exp"]),
+                claims["exp"],
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error

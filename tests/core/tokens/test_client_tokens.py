@@ -128,6 +128,7 @@ class TestOtherTokens:
         [
             *({"iss": "https://evil.example"}, {"client_id": None}),
             *({"client_id": "x"}, {"sub": "x"}, {"scope": None}, {"scope": 1}, {"session_id": "x"}),
+            *({"exp": 253_402_300_800}, {"exp": 10**18}, {"exp": -1}, {"exp": 4e9}),
         ],
     )
     def test_token_with_other_claims_is_refused(self, parts, changes):
