@@ -23,9 +23,9 @@ ORIGIN = '{"actor": "service"}'
 
 
 @pytest.fixture
-def as_requests(requests_url: str, database: Rows) -> Iterator[Callable[..., list[Any]]]:
+def as_requests(url_of_requests: str, database: Rows) -> Iterator[Callable[..., list[Any]]]:
     """Run statements as the role of requests."""
-    with closing(psycopg2.connect(requests_url)) as connection:
+    with closing(psycopg2.connect(url_of_requests)) as connection:
         connection.autocommit = True
 
         def run(statement: str, **parameters: Any) -> list[Any]:

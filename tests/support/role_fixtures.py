@@ -17,7 +17,7 @@ _PUBLIC_SINCE_15 = (
 
 
 @pytest.fixture(scope="module")
-def requests_url(database_url: str) -> str:
+def url_of_requests(database_url: str) -> str:
     """The database for the role of requests, also in that of `TEST_DATABASE_URL`, where other tests run as its owner."""
     url = of_requests(database_url)
     if url == database_url or "host" not in parse_dsn(url):
@@ -51,7 +51,7 @@ def owner_name() -> str:
 
 
 @pytest.fixture
-def owned(requests_url, make_role, new_database, owner_name) -> Callable[..., str]:
+def owned(url_of_requests, make_role, new_database, owner_name) -> Callable[..., str]:
     """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
 
     def make(options: str = "LOGIN", script: str = "") -> str:
