@@ -12,9 +12,9 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
-from auth.core import addresses, typed
+from auth.core import addresses, json_bodies, typed
 from auth.core.passwords import hashing
-from auth.web import g, json_bodies
+from auth.web import g
 from auth.web.context import latchkey
 
 MAX_TEXT = 2048

@@ -10,8 +10,9 @@ from marshmallow import EXCLUDE, Schema, ValidationError
 from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
+from auth.core import json_bodies
 from auth.core.logs import ThrottledLog
-from auth.web import current_g, current_request, dialect, g, json_bodies
+from auth.web import current_g, current_request, dialect, g
 from auth.web.application import FORM
 from auth.web.asked import Asked
 from auth.web.context import Latchkey

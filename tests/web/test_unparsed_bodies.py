@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from werkzeug.formparser import FormDataParser
 
+from auth.core import json_bodies
 from auth.core.settings import names
 from auth.core.tokens import one_time
-from auth.web import forms, json_bodies
+from auth.web import forms
 from auth.web.application import FORM
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of

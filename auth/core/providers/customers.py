@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from auth.core import json_bodies
 from auth.core.net import sockets
 from auth.core.net.redirects import origin
 from auth.core.net.webhook_urls import allowed_addresses
@@ -30,7 +31,6 @@ _NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-3
 # Bytes. They fit into the metadata of a new user together with the longest attributes.
 _MOST_CLAIMS = 2048
 _LONGEST_ATTRIBUTE = 200
-_DEEPEST_CLAIM = 32  # as of the bodies of requests
 
 
 def in_one_spelling(issuer: str) -> str:
@@ -133,16 +133,13 @@ class CustomerProvider(Provider):
 def _may_be_kept(claims: dict[str, Any]) -> bool:
     """Whether claims are small, and JSON that Postgres stores and clients may send back."""
     try:
-        text = json.dumps(claims, ensure_ascii=False, allow_nan=False).encode()
-        is_flat = _depth(claims) <= _DEEPEST_CLAIM
-    except (ValueError, RecursionError):  # a ValueError: NaN, an infinite number, or half of a surrogate pair
+        text = json.dumps(claims, ensure_ascii=False).encode()
+        if len(text) > _MOST_CLAIMS or rb"\u0000" in text:
+            return False
+        json_bodies.decode(text)
+    except (ValueError, RecursionError, json_bodies.InvalidJson):  # a ValueError: half of a surrogate pair
         return False
-    return is_flat and len(text) <= _MOST_CLAIMS and rb"\u0000" not in text
-
-
-def _depth(value: object) -> int:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
+    return True
 
 
 def has_origin_of(url: str, issuer: str) -> bool:

@@ -17,6 +17,7 @@ from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.providers import ProviderError, ProviderUnavailable
+from auth.core.tokens.jws import END_OF_CALENDAR
 
 T = TypeVar("T")
 
@@ -29,7 +30,6 @@ _CACHED_FOR = 3600
 _FAILED_FOR = 5
 _ROTATION_PAUSE = 30
 _LEEWAY = 60
-_YEAR_10000 = 253_402_300_800
 _TENANT = "{tenantid}"
 _CHARACTERS = re.compile(r"[!-~]+")
 
@@ -191,7 +191,7 @@ def _is_well_formed(url: str) -> bool:
 
 def is_date(value: object) -> bool:
     """Whether this is a NumericDate (RFC 7519, section 2) that Postgres can store."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_10000
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < END_OF_CALENDAR
 
 
 def _get(url: str) -> dict[str, Any]:

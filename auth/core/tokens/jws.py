@@ -18,7 +18,7 @@ _JWS = jwt.PyJWS()
 _OPTIONS: Any = {"require": ["exp", "iat", "iss", "aud", "sub"], "verify_exp": False, "verify_iat": False}
 
 
-_END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000, which Python has no date for
+END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000, which Python has no date for
 
 
 class InvalidAccessToken(Exception):
@@ -27,7 +27,7 @@ class InvalidAccessToken(Exception):
 
 def is_time(claim: object) -> bool:
     """Whether a claim is a time in Unix seconds. PyJWT would convert strings and floats."""
-    return type(claim) is int and 0 <= claim < _END_OF_CALENDAR
+    return type(claim) is int and 0 <= claim < END_OF_CALENDAR
 
 
 def sign(claims: Mapping[str, Any], key: Key, type: str) -> str:

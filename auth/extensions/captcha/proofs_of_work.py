@@ -12,9 +12,8 @@ import os
 import re
 from typing import Any
 
-from auth.core import promises
+from auth.core import json_bodies, promises
 from auth.core.tokens import derived_keys
-from auth.web import json_bodies
 from auth.web.context import latchkey
 from sql import queries
 

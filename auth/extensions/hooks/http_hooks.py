@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from auth.core import json_bodies
 from auth.core.net import webhook_urls as webhooks
 from auth.core.promises import HOOK_TIMEOUT
 from auth.core.settings.values.hooks import Hook
@@ -71,22 +72,14 @@ def parse(name: str, body: bytes | str) -> dict[str, Any]:
     if len(body) > http_post.MOST_BYTES:
         raise HookFailed(name, f"its answer has more than {http_post.MOST_BYTES} bytes")
     try:
-        answer = json.loads(body, object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError):
+        answer = json.loads(body, object_pairs_hook=json_bodies.without_duplicates)
+    except (ValueError, RecursionError, json_bodies.InvalidJson):
         raise HookFailed(name, f"its answer is not JSON, or repeats a member: {_said(body)}") from None
     if not isinstance(answer, dict):
         raise HookFailed(name, f"its answer is not a JSON object: {_said(body)}")
     if answer.get("error") is not None:
         raise refusal(name, answer["error"])
     return answer
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises `ValueError` for one that refuses or agrees, as the reader of it likes."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError
-    return members
 
 
 def _said(body: bytes | str) -> str:

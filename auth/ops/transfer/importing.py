@@ -8,10 +8,10 @@ from typing import Any
 import psycopg2
 from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
 
+from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
 from auth.ops.transfer import products, records
 from auth.ops.transfer.reading import Entry
-from auth.web import json_bodies
 from auth.web.context import Latchkey
 from sql import Database, queries
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 from urllib3.exceptions import HTTPError
 
-from auth.core import promises
+from auth.core import json_bodies, promises
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import reach
 from auth.core.net.sockets import STRANGERS, Deadline, why
@@ -18,7 +18,7 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.web import Level, audit, browser_sessions, json_bodies
+from auth.web import Level, audit, browser_sessions
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey

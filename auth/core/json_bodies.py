@@ -44,7 +44,8 @@ def decode(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises `InvalidJson` if it repeats a member, which parsers read differently."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise InvalidJson("the body must not repeat a member")
@@ -63,7 +64,7 @@ def _finite(text: str) -> float:
 
 
 _JSON = json.JSONDecoder(
-    object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+    object_pairs_hook=without_duplicates, parse_constant=_refuse_constant, parse_float=_finite
 )
 
 
