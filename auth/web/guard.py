@@ -11,11 +11,11 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import served
-from auth.core.tokens.access_tokens import Caller, KeyCaller
+from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, facts, g
 from auth.web.application import FORM
-from auth.web.callers import CallerIds, CallerParameters, caller_parameters
+from auth.web.callers import CallerIds, CallerParameters
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
@@ -117,7 +117,7 @@ def sends_administrator() -> bool:
         return False
     finally:
         g.actor = actor
-    row = queries.select_caller(latchkey.db, **caller_ids(known))
+    row = queries.select_caller(latchkey.db, **callers.caller_ids(known))
     return (
         row is not None and row.is_admin and not callers.refusal_of(row, known, Level.AAL2, latchkey.policy)
     )
@@ -173,15 +173,15 @@ F = TypeVar("F", bound="facts.CallerFacts")
 K = TypeVar("K", bound="facts.KeyFacts")
 
 
-def caller_ids(of: Caller | None = None) -> CallerIds:
-    """Return the parameters of a statement that reads `caller_facts`, of the request's caller or another."""
-    return callers.caller_ids(of or g.caller)
+def caller_ids() -> CallerIds:
+    """Return the parameters of a statement that reads `caller_facts`."""
+    return callers.caller_ids(g.caller)
 
 
-def caller(level: Level | None = None, *, of: Caller | None = None) -> CallerParameters:
+def caller(level: Level | None = None) -> CallerParameters:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     g = current_g()
-    return caller_parameters(of or g.caller, level or g.level)
+    return callers.caller_parameters(g.caller, level or g.level)
 
 
 def caller_id() -> str:

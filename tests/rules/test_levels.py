@@ -1,5 +1,7 @@
 """Levels and second steps: auth/rules/levels.py beside what SQL decides."""
 
+from typing import get_args
+
 from auth.rules import levels
 from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users
 
@@ -16,9 +18,7 @@ def compare(tables: Tables) -> Compared:
     def arguments():
         return {
             "aal": tables.one_of("aal0", "aal1", "aal2"),
-            "level": tables.one_of(
-                "service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"
-            ),
+            "level": tables.one_of(*get_args(levels.Level)),
         }
 
     asked = ask(tables, insert_users(tables, tables.cases), arguments)

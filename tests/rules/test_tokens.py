@@ -1,8 +1,9 @@
 """What gives a token now: auth/rules/tokens.py beside what SQL decides."""
 
 from datetime import timedelta
+from typing import get_args
 
-from auth.rules import tokens
+from auth.rules import levels, tokens
 from auth.web import facts
 from tests.support.rule_rows import (
     HOUR,
@@ -41,9 +42,7 @@ def compare(tables: Tables) -> Compared:
             "expires_at": None if expires_at is None else int(expires_at.timestamp()),
             "has_session": tables.chance(0.95),
             "aal": tables.one_of("aal0", "aal1", "aal2"),
-            "level": tables.one_of(
-                "service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"
-            ),
+            "level": tables.one_of(*get_args(levels.Level)),
         }
 
     asked = ask(tables, ids, arguments)

@@ -7,7 +7,6 @@ from tests.support.fake_provider import FakeProvider
 from tests.support.oauth import Service
 
 ACME, GLOBEX = "acme.example", "globex.example"
-PASSWORD_OF_PAGES = "Correct-Horse-1"
 
 
 class Customer:

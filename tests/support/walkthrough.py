@@ -64,8 +64,6 @@ class Meter:
     def __init__(self) -> None:
         self._reach: Reach | None = None
         self._functions: dict[CodeType, Function | None] = {}
-        # The files in the order in which they first ran.
-        self.files: dict[str, None] = {}
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -94,7 +92,6 @@ class Meter:
             self._functions[code] = function_of(code)
         if function := self._functions[code]:
             reach.functions.add(function)
-            self.files.setdefault(function.path)
             if code is Database._execute.__code__:
                 reach.statements.add(frame.f_locals["name"])
 

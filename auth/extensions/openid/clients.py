@@ -244,7 +244,7 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
 
 def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
     """Check that the members of a client fit together."""
-    _check_uris(asked, client)
+    _check_uris(client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]
     is_native = any(map(uris.is_native, client["redirect_uris"]))
@@ -273,7 +273,7 @@ def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
             raise _refusal(problem, problem.partition(":")[0])
 
 
-def _check_uris(asked: Asked, client: Mapping[str, Any]) -> None:
+def _check_uris(client: Mapping[str, Any]) -> None:
     grants = {*client["grant_types"]}
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client["redirect_uris"]:

@@ -14,7 +14,6 @@ _NOT_OF_APPLICATIONS = {
     "javascript", "data", "file", "vbscript", "about", "blob", "filesystem", "view-source",
 }  # fmt: skip
 _LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)")
-_PORTS = {"https": 443, "http": 80}
 _LOOPBACK_HOST = re.compile(r"(?:.*\.)?localhost\.?|127\..*|::1|0\.0\.0\.0", re.IGNORECASE)
 
 
@@ -89,13 +88,6 @@ def host(uri: str) -> str:
 def _without_port(uri: str) -> str | None:
     parts = _LOOPBACK.fullmatch(uri)
     return parts[1] + parts[3] if parts and 0 < int(parts[2] or 80) < 65536 else None
-
-
-def plain_origin(parts: SplitResult) -> str:
-    """Return the canonical spelling of a URI's origin, as browsers send it."""
-    host, port = (parts.hostname or "").rstrip("."), parts.port
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, _PORTS.get(parts.scheme)) else "")
 
 
 def split(uri: str) -> SplitResult:

@@ -145,7 +145,7 @@ def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[
     link = {"redirect_to": message.variables.get("redirect_to")}
     columns = ("code_challenge", "browser_hash", "user_agent", "ip")
     bound_to = {name: getattr(message, name) for name in columns}
-    write_requested(asked, tx, again, purpose, user, link, bound_to, **variables)
+    write_requested(tx, again, purpose, user, link, bound_to, **variables)
 
 
 def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def _of_session(token: str, client: Any) -> dict[str, Any] | None:
     # Also refuses tokens from before the user verified a factor, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    row = queries.select_user(latchkey.db, **guard.caller_ids(caller))
+    row = queries.select_user(latchkey.db, **callers.caller_ids(caller))
     if row is None or row.aal is None or callers.refusal_of(row, caller, level, latchkey.policy):
         return None
     # A session loses the level that came from a removed factor.

@@ -50,7 +50,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
         if target_id and not (is_due and user_id == target_id):
             raise ApiError("undue.validation_failed")
         bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker(asked)}
-        write_requested(asked, tx, message, purpose, user, link, bound_to, is_due=is_due)
+        write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
@@ -64,7 +64,6 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
 
 
 def write_requested(
-    asked: Asked,
     tx: Transaction,
     message: outgoing.Message,
     purpose: str,
