@@ -155,7 +155,7 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     return run
 
 
-@dataclass(frozen=True)
+@dataclass
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
@@ -209,13 +209,14 @@ class Database(Runner):
         self._lend = self.pool.connection
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Run the block's statements as one transaction; an exception rolls it back.
+    def transaction(self, settings: str = "") -> Iterator[Transaction]:
+        """Run the block's statements as one transaction; an exception rolls it back. `settings` are
+        statements, SET LOCAL, that begin it.
 
         A statement run by the database itself would take a second connection from the pool.
         """
         with self.pool.connection() as connection, connection.cursor() as cursor:
-            cursor.execute(f"{BEGIN}; {TYPES}")
+            cursor.execute(f"{BEGIN}; {settings}; {TYPES}")
             if (types := cursor.fetchone()) != connection.types:
                 _forget_statements(connection)
                 connection.types = types

@@ -78,10 +78,6 @@ UPDATE oauth_clients AS c
  WHERE c.id = :id AND previous_secret_end(c) IS NOT NULL
 RETURNING c.id;
 
--- name: lock_client(id uuid) -> row?
--- Does not block concurrent sign-ins, whose grants refer to the client.
-SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
-
 -- name: select_client(id uuid)
 --   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
 -- Excludes gates from before 0.5.2.

@@ -1058,6 +1058,24 @@ def request_email_change(on: Runner, /, *, user_id: str | None, new_email: str |
 
 def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
 
+def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
+
+def share_client(on: Runner, /, *, id: str | None) -> int: ...
+
+class LockClient(NamedTuple):
+    id: str
+
+def lock_client(on: Runner, /, *, id: str | None) -> LockClient | None: ...
+
+def share_provider(on: Runner, /, *, id: str | None) -> int: ...
+
+def lock_provider(on: Runner, /, *, id: str | None) -> int: ...
+
+class LockAdministrators(NamedTuple):
+    locked: bool
+
+def lock_administrators(on: Runner, /) -> LockAdministrators: ...
+
 class CountMessage(NamedTuple):
     refused_by: str | None
     amount: int | None
@@ -1252,11 +1270,6 @@ class EndPreviousClientSecret(NamedTuple):
     id: str
 
 def end_previous_client_secret(on: Runner, /, *, id: str | None) -> EndPreviousClientSecret | None: ...
-
-class LockClient(NamedTuple):
-    id: str
-
-def lock_client(on: Runner, /, *, id: str | None) -> LockClient | None: ...
 
 class SelectClient(NamedTuple):
     id: str
@@ -1856,6 +1869,47 @@ def rename_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None
 
 def remove_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
 
+class SelectPerson(NamedTuple):
+    id: str
+    role: str
+    made_by: str
+    created_at: datetime
+    converted_at: datetime | None
+    banned_until: datetime | None
+    last_sign_in_at: datetime | None
+    email: str | None
+    email_confirmed_at: datetime | None
+    email_proved: bool
+    new_email: str | None
+    phone: str | None
+    phone_confirmed_at: datetime | None
+    phone_proved: bool
+    new_phone: str | None
+    email_added_at: datetime
+    phone_added_at: datetime
+    password_hash: str | None
+    sign_up_hash: str | None
+    is_password_vouched: bool
+    user_metadata: Any
+    app_metadata: Any
+    first_factor_at: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    reauthenticated_at: datetime | None
+    factor_proved_at: datetime | None
+    code_given_at: datetime | None
+    first_passkey_at: datetime | None
+    opened_by: str | None
+    resource: str | None
+    now: datetime
+
+def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...
+
 class SelectMessage(NamedTuple):
     id: str
     user_id: str
@@ -2411,11 +2465,6 @@ class SelectIsLastAdministrator(NamedTuple):
     is_last: bool
 
 def select_is_last_administrator(on: Runner, /, *, user_id: str | None) -> SelectIsLastAdministrator: ...
-
-class LockAdministrators(NamedTuple):
-    lock_administrators: str
-
-def lock_administrators(on: Runner, /) -> LockAdministrators | None: ...
 
 class SelectOperatorsRefusal(NamedTuple):
     key: str | None

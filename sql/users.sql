@@ -133,9 +133,6 @@ RETURNING iso_8601(now()) AS moment,
 -- name: select_is_last_administrator(user_id uuid) -> row
 SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
 
--- name: lock_administrators() -> row?
-SELECT lock_administrators();
-
 -- name: select_operators_refusal(user_id uuid, actor text) -> row (key?)
 SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL) AS key
   FROM users AS u

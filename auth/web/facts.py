@@ -9,7 +9,7 @@ from auth.core.settings import Settings
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
-from auth.rules.users import User
+from auth.rules.users import Address, User
 from sql import queries
 
 _NONE: Mapping[str, object] = MappingProxyType({})
@@ -51,6 +51,51 @@ def user_of(row: "CallerFacts | KeyFacts", app_metadata: Mapping[str, object] = 
         oldest_factor_at=row.oldest_factor_at,
         has_second_step=row.has_second_step,
         app_metadata=app_metadata,
+    )
+
+
+def person_of(row: "queries.SelectPerson") -> User:
+    """Return the user, with all facts."""
+    return User(
+        role=row.role,
+        made_by=row.made_by,
+        email=_address(row.email, row.email_added_at, row.email_confirmed_at, row.email_proved),
+        phone=_address(row.phone, row.phone_added_at, row.phone_confirmed_at, row.phone_proved),
+        converted_at=row.converted_at,
+        banned_until=row.banned_until,
+        last_sign_in_at=row.last_sign_in_at,
+        has_password=row.password_hash is not None,
+        is_password_vouched=row.is_password_vouched,
+        oldest_factor_at=row.oldest_factor_at,
+        has_second_step=row.has_second_step,
+        app_metadata=row.app_metadata,
+    )
+
+
+def _address(
+    value: str | None, added_at: datetime, confirmed_at: datetime | None, is_proved: bool
+) -> Address | None:
+    if value is None:
+        return None
+    return Address(value=value, added_at=added_at, confirmed_at=confirmed_at, is_proved=is_proved)
+
+
+def own_session_of(row: "queries.SelectPerson") -> Session | None:
+    """Return the session with all facts, if the user has it."""
+    if row.method is None or row.aal is None or row.session_created_at is None or row.refreshed_at is None:
+        return None
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        reauthenticated_at=row.reauthenticated_at,
+        factor_proved_at=row.factor_proved_at,
+        code_given_at=row.code_given_at,
+        first_passkey_at=row.first_passkey_at,
+        opened_by=row.opened_by,
+        resource=row.resource,
     )
 
 

@@ -1,0 +1,149 @@
+"""Acts: transactions that change a state. An act locks first, then reads its facts in a new statement,
+decides, and writes. Nothing else locks what an act decides about.
+
+All acts lock in this order, so that they never wait for each other in a circle:
+
+1. counts, by `record_verdict`: its upsert is the lock, because a row that is not there cannot be locked
+2. providers of customers, then applications
+3. users, by id: FOR UPDATE, because a new email would deadlock with a weaker lock
+4. the administrators
+5. rows of a locked user: links, codes, sessions, requests
+
+The time of an act is the `now` of its facts, `clock_timestamp()` after the locks. `now()` is BEGIN, which may
+be before what the previous holder of a lock wrote.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg2
+
+from sql import Database, Runner, Transaction, queries
+from sql.pool import NotInTime
+
+# Looks for the users to lock, by something that may change: an address, a link, an identity.
+Find = Callable[[Runner], Iterable[str | None]]
+_TRIES = 3
+# An act has nothing slow to do between two statements.
+_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
+_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS = range(5)
+
+
+class _Moved(psycopg2.DatabaseError):
+    """What was looked up belongs to others now."""
+
+
+_running: ContextVar[bool] = ContextVar("_running", default=False)
+
+
+@dataclass
+class Act(Transaction):
+    """The transaction of an act."""
+
+    _last: int = field(default=-1, init=False)
+    # Whether a verdict was recorded, which must be committed whatever the act decides.
+    has_verdict: bool = field(default=False, init=False)
+
+    def record_verdict(self, record: Callable[..., Any], **parameters: Any) -> Any:
+        """Run a statement that records a verdict, and return its row."""
+        self._follow(_COUNTS)
+        self.has_verdict = True
+        return record(self, **parameters)
+
+    def share_provider(self, id: str | None) -> None:
+        """Keep a customer's provider as it is."""
+        self._follow(_PROVIDERS)
+        queries.share_provider(self, id=id)
+
+    def lock_provider(self, id: str) -> None:
+        """Lock a customer's provider, to change it."""
+        self._follow(_PROVIDERS)
+        queries.lock_provider(self, id=id)
+
+    def share_client(self, id: str | None) -> None:
+        """Keep an application as it is."""
+        self._follow(_CLIENTS)
+        queries.share_client(self, id=id)
+
+    def lock_client(self, id: str) -> None:
+        """Lock an application, to change it."""
+        self._follow(_CLIENTS)
+        queries.lock_client(self, id=id)
+
+    def lock_users(self, ids: Iterable[str | None]) -> None:
+        """Lock users. The same statement runs for None, an address without a user."""
+        self._follow(_USERS)
+        queries.lock_users(self, ids=sorted({id for id in ids if id is not None}))
+
+    def lock_administrators(self) -> None:
+        """Keep others from making or unmaking administrators. The user is locked before."""
+        self._follow(_ADMINISTRATORS)
+        queries.lock_administrators(self)
+
+    def _follow(self, place: int) -> None:
+        if place < self._last or (place == self._last == _USERS):
+            raise RuntimeError("an act must lock in the order of sql/acts.py")
+        self._last = place
+
+
+@contextmanager
+def begin(db: Database) -> Iterator[Act]:
+    """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
+
+    Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
+    rolled back.
+    """
+    if _running.get():
+        raise RuntimeError("an act cannot begin within another one")
+    token = _running.set(True)
+    try:
+        with db.transaction(_IDLE) as tx:
+            act = Act(tx._lend, tx._execute)
+            try:
+                yield act
+            except psycopg2.Error:
+                raise
+            except Exception as error:
+                if act.has_verdict:
+                    raise RuntimeError("an act must not raise after a verdict") from error
+                raise
+    finally:
+        _running.reset(token)
+
+
+@contextmanager
+def on(db: Database, *user_ids: str | None) -> Iterator[Act]:
+    """Run the block's statements as one act, with these users locked."""
+    with begin(db) as act:
+        act.lock_users(user_ids)
+        yield act
+
+
+@contextmanager
+def on_found(
+    db: Database, find: Find, before: Callable[[Act], object] = lambda _: None
+) -> Iterator[tuple[Act, Sequence[str]]]:
+    """Run the block's statements as one act, with the users locked whom `find` finds; yield them, too.
+
+    Whoever they are is looked up again after the lock. If others own what was looked up, the act begins
+    again, three times at most. `before` takes the locks that come before users.
+
+    Raises `NotInTime`.
+    """
+    for _ in range(_TRIES):
+        with suppress(_Moved), begin(db) as act:
+            before(act)
+            ids = _found(find, act)
+            act.lock_users(ids)
+            if _found(find, act) != ids:
+                raise _Moved
+            yield act, ids
+            return
+    raise NotInTime("the user of this request has changed three times")
+
+
+def _found(find: Find, act: Act) -> list[str]:
+    return sorted({id for id in find(act) if id is not None})

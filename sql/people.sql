@@ -1,0 +1,33 @@
+-- The facts about one person that acts decide about: auth/web/facts.py makes the dataclasses of auth/rules.
+
+-- name: select_person(user_id uuid, session_id uuid)
+--   -> row? (email?, email_confirmed_at?, new_email?, phone?, phone_confirmed_at?, new_phone?, converted_at?,
+--     banned_until?, last_sign_in_at?, password_hash?, sign_up_hash?, first_factor_at?, oldest_factor_at?,
+--     method?, aal?, session_created_at?, refreshed_at?, ended_at?, reauthenticated_at?, factor_proved_at?,
+--     code_given_at?, first_passkey_at?, opened_by?, resource?)
+-- The session's columns are null if the user has none of this id. Run it with the user locked.
+SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.last_sign_in_at,
+       u.email, u.email_confirmed_at, u.email_proved, u.new_email,
+       u.phone, u.phone_confirmed_at, u.phone_proved, u.new_phone,
+       coalesce(added.email_at, u.created_at) AS email_added_at,
+       coalesce(added.phone_at, u.created_at) AS phone_added_at,
+       u.password_hash, u.sign_up_hash, u.password_vouched IS TRUE AS is_password_vouched,
+       u.user_metadata, u.app_metadata,
+       u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.reauthenticated_at,
+       s.factor_proved_at, s.code_given_at, s.first_passkey_at, s.opened_by, s.resource,
+       clock_timestamp() AS now
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ CROSS JOIN LATERAL (
+         SELECT max(i.updated_at) FILTER (WHERE i.provider = 'email'),
+                max(i.updated_at) FILTER (WHERE i.provider = 'phone')
+           FROM identities AS i
+          WHERE i.user_id = u.id
+       ) AS added (email_at, phone_at)
+ WHERE u.id = :user_id;

@@ -1,0 +1,90 @@
+"""Acts lock first, in one order, and read their facts after that."""
+
+import pytest
+
+from sql import Database, acts, queries
+from sql.pool import NotInTime
+from tests.support.cases import cases
+
+
+@pytest.fixture
+def db(database_url, database):
+    opened = Database(database_url, size=3, origin=lambda: {"actor": "service"})
+    yield opened
+    opened.close()
+
+
+def record(act):
+    limits = {"kind": "totp", "network": "192.0.2.1", "failures": [5, 60, 5, 60], "tries": 1}
+    return act.record_verdict(queries.record_factor_verdict, user_id=None, is_right=False, **limits)
+
+
+@cases(
+    ("first", "second"),
+    [
+        (lambda act: act.lock_users([]), record),
+        (lambda act: act.lock_users([]), lambda act: act.lock_users([])),
+        (lambda act: act.lock_users([]), lambda act: act.share_client(None)),
+        (lambda act: act.share_client(None), lambda act: act.share_provider(None)),
+        (lambda act: act.lock_administrators(), lambda act: act.lock_users([])),
+    ],
+)
+def test_act_cannot_lock_out_of_order(db, first, second):
+    with acts.begin(db) as act:
+        first(act)
+        with pytest.raises(RuntimeError, match="in the order of"):
+            second(act)
+
+
+def test_act_locks_in_the_whole_order(db, alice):
+    with acts.begin(db) as act:
+        record(act)
+        act.share_provider(None)
+        act.share_client(None)
+        act.lock_users([alice.id, None])
+        act.lock_administrators()
+
+
+def test_act_cannot_begin_within_another_one(db):
+    with acts.begin(db), pytest.raises(RuntimeError, match="within another one"), acts.begin(db):
+        pass
+    with acts.begin(db):
+        pass
+
+
+def test_refusal_raised_after_a_verdict_is_reported_as_a_programming_error(db, database):
+    def refuse():
+        with acts.begin(db) as act:
+            record(act)
+            raise LookupError
+
+    with pytest.raises(RuntimeError, match="must not raise after a verdict"):
+        refuse()
+    assert database.count("failure_counts") == 0
+
+
+def test_facts_are_those_that_the_previous_holder_of_the_lock_wrote(db, database, alice):
+    def read():
+        with acts.on(db, alice.id) as act:
+            return queries.select_person(act, user_id=alice.id, session_id=None)
+
+    with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as lock:
+        waiting = lock.start(read)
+        before_commit = database.now()
+    person = waiting.result()
+    assert person.role == "editor"
+    assert person.now > before_commit
+
+
+def test_act_begins_again_when_what_was_looked_up_gets_another_owner(db, alice, bob):
+    owners = iter([[alice.id], [bob.id], [bob.id], [bob.id]])
+    with acts.on_found(db, lambda _: next(owners)) as (act, ids):
+        assert ids == [bob.id]
+        assert queries.select_addresses(act, id=bob.id) is not None
+
+
+def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
+    owners = iter([[alice.id], [bob.id]] * 3)
+    with pytest.raises(NotInTime), acts.on_found(db, lambda _: next(owners)):
+        pass
+    assert next(owners, None) is None
