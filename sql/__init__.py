@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -135,12 +136,20 @@ class Runner:
     _lend: Callable[[], AbstractContextManager[Connection]]
     _execute: Execute
 
+    @property
+    def acted_at(self) -> datetime:
+        """The time of the act, for its statements with a parameter of this name."""
+        raise RuntimeError("this statement writes for an act, which has to read its facts before")
+
 
 def query_of(statement: Statement) -> Callable[..., Any]:
     """Return the function that runs a statement."""
     name, returns = statement.name, statement.returns
+    is_effect = "acted_at" in statement.parameters
 
     def run(on: Runner, /, **parameters: Any) -> Any:
+        if is_effect:
+            parameters["acted_at"] = on.acted_at
         with on._lend() as connection, on._execute(connection, name, parameters) as cursor:
             if not returns:
                 return cursor.rowcount

@@ -9,21 +9,31 @@ All acts lock in this order, so that they never wait for each other in a circle:
 4. the administrators
 5. rows of a locked user: links, codes, sessions, requests
 
-The time of an act is the `now` of its facts, `clock_timestamp()` after the locks. `now()` is BEGIN, which may
-be before what the previous holder of a lock wrote.
+The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, and its
+statements write it: they have a parameter `acted_at`. `now()` is BEGIN, which may be before what the previous
+holder of a lock wrote.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import psycopg2
 
 from sql import Database, Runner, Transaction, queries
 from sql.pool import NotInTime
 
+
+class Facts(Protocol):
+    @property
+    def now(self) -> datetime: ...
+
+
+F = TypeVar("F", bound=Facts | None)
+P = ParamSpec("P")
 # Looks for the users to lock, by something that may change: an address, a link, an identity.
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
@@ -46,6 +56,18 @@ class Act(Transaction):
     _last: int = field(default=-1, init=False)
     # Whether a verdict was recorded, which must be committed whatever the act decides.
     has_verdict: bool = field(default=False, init=False)
+    _acted_at: datetime | None = field(default=None, init=False)
+
+    @property
+    def acted_at(self) -> datetime:
+        return self._acted_at or super().acted_at
+
+    def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
+        """Run a statement that reads facts after the locks, with their `now`, and return its row."""
+        row = query(self, *args, **given)
+        if row is not None and self._acted_at is None:
+            self._acted_at = row.now
+        return row
 
     def record_verdict(self, record: Callable[..., Any], **parameters: Any) -> Any:
         """Run a statement that records a verdict, and return its row."""

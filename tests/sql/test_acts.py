@@ -1,7 +1,10 @@
 """Acts lock first, in one order, and read their facts after that."""
 
+import uuid
+
 import pytest
 
+from auth.web.errors import found
 from sql import Database, acts, queries
 from sql.pool import NotInTime
 from tests.support.cases import cases
@@ -66,7 +69,11 @@ def test_refusal_raised_after_a_verdict_is_reported_as_a_programming_error(db, d
 def test_facts_are_those_that_the_previous_holder_of_the_lock_wrote(db, database, alice):
     def read():
         with acts.on(db, alice.id) as act:
-            return queries.select_person(act, user_id=alice.id, session_id=None)
+            person = found(
+                act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found"
+            )
+            assert act.acted_at == person.now
+            return person
 
     with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as lock:
         waiting = lock.start(read)
@@ -88,3 +95,15 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
     with pytest.raises(NotInTime), acts.on_found(db, lambda _: next(owners)):
         pass
     assert next(owners, None) is None
+
+
+def test_act_has_no_time_before_it_has_read_facts(db, alice):
+    with acts.on(db, alice.id) as act:
+        with pytest.raises(RuntimeError, match="read its facts"):
+            assert act.acted_at
+        assert act.read(queries.select_person, user_id=str(uuid.uuid4()), session_id=None) is None
+        with pytest.raises(RuntimeError, match="read its facts"):
+            assert act.acted_at
+        first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
+        act.read(queries.select_person, user_id=alice.id, session_id=None)
+        assert act.acted_at == first.now

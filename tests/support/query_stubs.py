@@ -54,7 +54,7 @@ SELECT format_type(coalesce(nullif(element.typbasetype, 0), element.oid), NULL),
 
 def stubs(database_url: str) -> str:
     """Return the types of all statements, described by a database that has the schema."""
-    given = {*statement_constants(settings.load("/dev/null", missing_secrets="ignore")), "origin"}
+    given = {*statement_constants(settings.load("/dev/null", missing_secrets="ignore")), "origin", "acted_at"}
     with psycopg.connect(database_url, autocommit=True) as connection:
         return "\n".join(
             [_HEAD, *(_stub(connection, each, given) for each in sql.load_statements().values())]
