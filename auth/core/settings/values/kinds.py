@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from environs import Env
 from marshmallow.validate import OneOf, Range
@@ -85,9 +85,13 @@ def database_url() -> str:
     return shown_as(database, setting(read))
 
 
-def text(default: str | None, *each: Check) -> str:
-    """Declare a text; the field says whether it may be None."""
-    return setting(lambda env, name: cast(str, env.str(name, default, validate=validator(*each))))
+@overload
+def text(default: str, *each: Check) -> str: ...
+@overload
+def text(default: None, *each: Check) -> str | None: ...
+def text(default: str | None, *each: Check) -> str | None:
+    """Declare a text."""
+    return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
 
 
 def url(*each: Check) -> str:
@@ -96,21 +100,29 @@ def url(*each: Check) -> str:
     return setting(lambda env, name: urls.in_lower_case(env.str(name, "", validate=check) or ""))
 
 
-def path(default: str | None) -> Path:
-    """Declare a path; the field says whether it may be None."""
+@overload
+def path(default: str) -> Path: ...
+@overload
+def path(default: None) -> Path | None: ...
+def path(default: str | None) -> Path | None:
+    """Declare a path."""
 
-    def read(env: Env, name: str) -> Path:
-        given = cast(str, env.str(name, default))
-        return cast(Path, Path(given).resolve() if given or default else None)
+    def read(env: Env, name: str) -> Path | None:
+        given = env.str(name, default) or default
+        return Path(given).resolve() if given else None
 
     return setting(read)
 
 
-def number(default: int | None, least: int, most: int, unit: str = "") -> int:
+@overload
+def number(default: int, least: int, most: int, unit: str = "") -> int: ...
+@overload
+def number(default: None, least: int, most: int, unit: str = "") -> int | None: ...
+def number(default: int | None, least: int, most: int, unit: str = "") -> int | None:
     problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
-    return setting(lambda env, name: cast(int, env.int(name, default, **options)))
+    return setting(lambda env, name: env.int(name, default, **options))
 
 
 def parsed(parse: Callable[[str], T], default: str = "") -> T:
@@ -133,12 +145,15 @@ def number_or_none(default: int, least: int, most: int, unit: str) -> int | None
 
 
 def flag(default: bool | None) -> bool:
+    """Declare a setting of true or false. `combined` replaces None by a default that depends on others."""
     return setting(lambda env, name: cast(bool, validators.flag(env, name, default)))
 
 
 def choice(default: str | None, *choices: str) -> str:
+    """Declare one of some words. `combined` replaces None by a default that depends on others."""
     *first, last = filter(None, choices)
-    return text(default, OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
+    check = validator(OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
+    return setting(lambda env, name: cast(str, env.str(name, default, validate=check)))
 
 
 def list_of(
