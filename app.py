@@ -16,7 +16,7 @@ from auth.flows.sessions import views as sessions
 from auth.flows.sign_in import views as token
 from auth.flows.sign_up import views as signup
 from auth.flows.well_known import views as well_known
-from auth.web import audit, disabled, edge, html, limits
+from auth.web import audit, edge, html, limits
 from auth.web.application import Application
 from auth.web.context import EXTENSION, make_parts
 from auth.web.declarations import LARGEST_BODY
@@ -43,7 +43,4 @@ def create_app(config: Settings | None = None) -> Flask:
         app.register_blueprint(view.blueprint)
     for extension in parts.extensions:
         extension.init_app(app)
-    for name, blueprint in disabled.BLUEPRINTS.items():
-        if name not in extensions.names_on(config):
-            app.register_blueprint(blueprint)
     return app

@@ -174,6 +174,23 @@ EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,
 }
+# What answers 404 while an extension is off: the paths, with all below them, and the key of the error.
+_WHILE_OFF = [
+    ("openid", ("/oauth/", "/admin/oauth/", "/user/oauth/"), "feature_disabled"),
+    ("api_keys", ("/user/api_keys/",), "api_keys_disabled"),
+    ("sso", ("/sso/",), "saml_provider_disabled"),
+    ("sso", ("/admin/custom-providers/",), "sso.feature_disabled"),
+]
+
+
+def error_while_off(settings: Settings, path: str) -> str | None:
+    """Return the key of the error for a path of an extension that is off, or None."""
+    keys = (
+        key
+        for name, paths, key in _WHILE_OFF
+        if f"{path}/".startswith(paths) and not EXTENSIONS[name](settings)
+    )
+    return next(keys, None)
 
 
 def names_on(settings: Settings) -> list[str]:

@@ -13,10 +13,12 @@ from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolat
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
+from auth import extensions
 from auth.core.logs import ThrottledLog
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.web import g, health
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
@@ -53,6 +55,8 @@ def _http_error(error: HTTPException) -> ApiError:
     status = error.code or 500
     if status >= 500:
         return _unexpected(error)
+    if status == 404 and (key := extensions.error_while_off(latchkey.settings, request.path)):
+        return ApiError(key)
     if status == 404 and (path := _path_without_slash()):
         return ApiError("slash.not_found", path=path)
     allow = {name: value for name, value in error.get_headers() if name == "Allow"}
