@@ -319,18 +319,6 @@ CREATE TABLE browser_sessions (
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
--- Of gates, which 0.5.2 has removed: nodes of 0.5.1 name it until 0.6.0.
-CREATE TABLE gate_sessions (
-  token_hash  bytea PRIMARY KEY,
-  user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  session_id  uuid NOT NULL CONSTRAINT gate_sessions_session_id_key UNIQUE
-                REFERENCES sessions ON DELETE CASCADE,
-  client_id   uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
-  created_at  timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX gate_sessions_user_id ON gate_sessions (user_id);
-CREATE INDEX gate_sessions_client_id ON gate_sessions (client_id);
-
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
 -- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing
 -- reads. Links of purpose `email_restore` are from 0.1.0. Those of a sign-up carry its password and data,
