@@ -48,23 +48,26 @@ class Part:
         return found[2] if found else ""
 
     @property
+    def is_view(self) -> bool:
+        return self.code.startswith("CREATE OR REPLACE VIEW")
+
+    @property
     def signature(self) -> str:
-        """The name with the types of the parameters."""
-        listed = _within(self.code[self.code.index("(") :]) if "FUNCTION" in self.code else ""
+        """The name, of a function with the types of its parameters."""
+        if self.is_view:
+            return self.name
+        listed = _within(self.code[self.code.index("(") :])
         types = (re.sub(r" DEFAULT .*", "", each).strip().partition(" ")[2] for each in _split(listed))
         return f"{self.name}({', '.join(types)})"
 
     @property
     def drop(self) -> str:
-        is_view = self.code.startswith("CREATE OR REPLACE VIEW")
-        return (
-            f"DROP VIEW IF EXISTS {self.name};" if is_view else f"DROP FUNCTION IF EXISTS {self.signature};"
-        )
+        return f"DROP {'VIEW' if self.is_view else 'FUNCTION'} IF EXISTS {self.signature};"
 
     @property
     def calls(self) -> Callable[[str], bool]:
         """Whether a text calls the function, or reads the view."""
-        pattern = re.compile(rf"\b{self.name}" + (r"\s*\(" if " FUNCTION " in self.code else r"\b"))
+        pattern = re.compile(rf"\b{self.name}" + (r"\b" if self.is_view else r"\s*\("))
         return lambda text: bool(pattern.search(text))
 
 

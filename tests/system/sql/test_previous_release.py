@@ -26,7 +26,7 @@ def test_functions_that_its_nodes_call_have_its_texts_and_nobody_else_calls_thos
 
 def test_its_statements_can_be_planned_after_each_step_of_the_upgrade(all_rows, database_url, files):
     statements = load_statements(files / "sql")
-    steps = []
+    steps: list[int] = []
     with new_databases(all_rows, database_url) as make:
         url = make(oldest_release.script(files))
 
