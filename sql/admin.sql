@@ -22,7 +22,7 @@ WITH created AS (
 SELECT (users).id, iso_8601((users).banned_until) AS banned_until FROM created;
 
 -- name: select_any_user(id uuid, audience text) -> row?
-SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
+SELECT shown.user_object FROM users AS u CROSS JOIN user_object_for(u, :audience) AS shown WHERE u.id = :id;
 
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
@@ -74,12 +74,13 @@ SELECT end_lost_access(locked.u)
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, most integer, audience text) -> row
 -- The total counts up to `most`.
-SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY page.place), '[]')::text
+SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
          AS users,
        total_of_users(:email, :role, :q, :is_anonymous, :most) AS total
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
-  JOIN user_objects AS copy ON copy.user_id = page.id;
+  JOIN users AS u ON u.id = page.id
+ CROSS JOIN user_object_for(u, :audience) AS shown;
 
 -- name: delete_unproved_user(email text, origin jsonb)
 DELETE FROM users WHERE email = :email AND NOT is_proved(users, 'email')

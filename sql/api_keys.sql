@@ -81,7 +81,8 @@ SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
 -- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_aal?, key_expires_at?)
 SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
-       with_audience(copy.object, :audience) AS user_object
+       shown.user_object
   FROM user_facts(:user_id) AS owner
-  JOIN user_objects AS copy ON copy.user_id = :user_id
+  JOIN users AS u ON u.id = :user_id
+ CROSS JOIN user_object_for(u, :audience) AS shown
   LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = :user_id;

@@ -33,20 +33,20 @@ UPDATE sessions AS s
    SET (refreshes, counted_until) = (
          SELECT * FROM refresh_window(s.refreshes, s.counted_until, :refresh_limit_seconds))
   FROM users AS u
-  JOIN user_objects AS copy ON copy.user_id = u.id
+ CROSS JOIN user_object_for(u, :audience) AS shown
  WHERE s.id = :session_id
    AND u.id = s.user_id
    AND s.grant_id IS NULL
    AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
                     s.aal, 'session', :mfa_required) = 'live'
    AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
-RETURNING with_audience(copy.object, :audience) AS user_object,
+RETURNING shown.user_object,
           s.id AS session_id,
           s.aal,
           lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
           methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          what_decides(copy.object, s) AS decides,
+          what_decides(shown.user_object, s) AS decides,
           set_config('synchronous_commit', 'off', true) AS commits;
 
 -- name: bound_hook() -> row

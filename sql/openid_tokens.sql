@@ -67,7 +67,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
-       copy.object AS user_object, u.email_proved, u.phone_proved,
+       shown.user_object, u.email_proved, u.phone_proved,
        (SELECT count(*) FROM too_many) AS ended,
        record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
@@ -76,7 +76,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
  CROSS JOIN marked
   JOIN oauth_clients AS c ON c.id = marked.client_id
   JOIN users AS u ON u.id = opened.user_id
-  JOIN user_objects AS copy ON copy.user_id = u.id;
+ CROSS JOIN user_object_for(u, NULL) AS shown;
 
 -- name: refresh_client_session(session_id uuid, counter bigint, scopes text[], client_id uuid,
 --                              auth_method text, secret_hash bytea, reuse_interval integer,
@@ -90,10 +90,9 @@ UPDATE sessions AS s
          SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
                                  :refresh_limit_seconds)),
        echoes = refreshed_echoes(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval)
-  FROM users AS u, user_objects AS copy, oauth_grants AS g, oauth_clients AS c
+  FROM users AS u CROSS JOIN user_object_for(u, NULL) AS shown, oauth_grants AS g, oauth_clients AS c
  WHERE s.id = :session_id
    AND u.id = s.user_id
-   AND copy.user_id = u.id
    AND g.id = s.grant_id
    AND c.id = g.client_id
    AND c.id = :client_id
@@ -106,7 +105,7 @@ RETURNING s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal,
           floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
           coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime,
           c.id_token_signed_response_alg, true AS refreshes_tokens,
-          copy.object AS user_object, u.email_proved, u.phone_proved,
+          shown.user_object, u.email_proved, u.phone_proved,
           s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           set_config('synchronous_commit', 'off', true) AS commits,
@@ -142,10 +141,10 @@ SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
 SELECT owner.*, u.app_metadata,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.resource, s.scopes, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
-       u.email_proved, u.phone_proved, copy.object AS user_object
+       u.email_proved, u.phone_proved, shown.user_object
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
-  JOIN user_objects AS copy ON copy.user_id = :user_id
+ CROSS JOIN user_object_for(u, NULL) AS shown
   LEFT JOIN (sessions AS s
              JOIN oauth_grants AS g ON g.id = s.grant_id
              JOIN oauth_clients AS c ON c.id = g.client_id)

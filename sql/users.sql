@@ -76,9 +76,10 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
 SELECT caller.*,
-       with_audience(copy.object, :audience) AS user_object
+       shown.user_object
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
-  JOIN user_objects AS copy ON copy.user_id = :caller_id;
+  JOIN users AS u ON u.id = :caller_id
+ CROSS JOIN user_object_for(u, :audience) AS shown;
 
 -- name: select_caller(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,

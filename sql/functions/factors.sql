@@ -111,6 +111,16 @@ AS $$
    WHERE f.user_id = owner AND f.factor_type <> 'passkey'
 $$;
 
+-- `{}` for a user without factors.
+CREATE OR REPLACE FUNCTION factors_of(owner uuid) RETURNS TABLE (factors jsonb)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT CASE WHEN count(*) = 0 THEN '{}'
+              ELSE jsonb_build_object('factors', jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)) END
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.factor_type <> 'passkey'
+$$;
+
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes are deleted with the last
 -- factor. A thief may have passed the second step with a removed factor, so no network keeps its own tries.
 -- The links of notices ask for old factors for seven days: see `asked_factors`. Call it with the user's row

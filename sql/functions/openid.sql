@@ -72,10 +72,3 @@ BEGIN
   RETURN NEXT;
 END
 $$;
-
--- Only nodes of 0.5.1 call it.
-CREATE OR REPLACE FUNCTION is_stale_at_gate(s sessions, lifetime integer) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT s.refreshed_at < now() - make_interval(secs => least(3600, lifetime / 2))
-$$;

@@ -23,10 +23,12 @@ _WAITING = """
                 WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid)) AND holder.backend_type = 'client backend')
 """
 _STALE_OBJECTS = """
-SELECT u.email, copy.object
+SELECT u.email, copy.object, shown.user_object
   FROM users AS u
+ CROSS JOIN user_object_for(u, NULL) AS shown
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE copy.object IS DISTINCT FROM user_object(u)::text
+    OR copy.object::jsonb || '{"aud": null}' <> shown.user_object::jsonb
     OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
 """
 
@@ -170,7 +172,7 @@ class Rows:
         self.run("UPDATE schema_version SET functions_digest = 'another'")
 
     def stale_objects(self) -> list[Any]:
-        """Return the users whose copy in user_objects is missing or outdated."""
+        """Return the users whose copy in user_objects is missing, outdated, or another one than responses show."""
         return self.all(self._prepared(_STALE_OBJECTS))
 
     def leave(self) -> list[Any]:

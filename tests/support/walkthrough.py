@@ -18,7 +18,8 @@ ROOT = Path(sql.__file__).parent.parent
 PRODUCT = (str(ROOT / "auth") + "/", str(ROOT / "sql") + "/", str(ROOT / "app.py"))
 STATEMENTS = sql.load_statements()
 _CREATED = re.compile(
-    r"^CREATE OR REPLACE (FUNCTION|TRIGGER) (\w+)(.*?)(?=^CREATE |\Z)", re.MULTILINE | re.DOTALL
+    r"^CREATE OR REPLACE (FUNCTION|TRIGGER|VIEW) (\w+)(.*?)(?=^(?:CREATE|INSERT|REVOKE) |\Z)",
+    re.MULTILINE | re.DOTALL,
 )
 _WRITTEN = r"\b(?:INSERT INTO|UPDATE|DELETE FROM) {}\b"
 
@@ -118,7 +119,7 @@ def _functions_of(filename: str) -> dict[tuple[int, str], Function]:
 
 
 def sql_of(statements: set[str]) -> set[str]:
-    """Return the lines of statements and of the functions and triggers that they reach, each with its place."""
+    """Return the lines of statements and of the functions, views and triggers that they reach, each with its place."""
     texts = {f"{name}()": STATEMENTS[name].text for name in statements}
     waiting = list(texts.values())
     while waiting:
@@ -138,12 +139,14 @@ def sql_of(statements: set[str]) -> set[str]:
 def _reaches(text: str, name: str, body: str) -> bool:
     if table := re.match(r".*? ON (\w+)", body, re.DOTALL) if "EXECUTE FUNCTION" in body else None:
         return bool(re.search(_WRITTEN.format(table[1]), text))
-    return bool(re.search(rf"\b{name}\(", text))
+    return bool(
+        re.search(rf"\b{name}\b" if body.startswith("CREATE OR REPLACE VIEW") else rf"\b{name}\(", text)
+    )
 
 
 @functools.cache
 def _created() -> dict[str, str]:
-    """Return the functions, all of one name together, and triggers, each with its text.
+    """Return the functions, all of one name together, views and triggers, each with its text.
 
     Without triggers on what applications hold, which the story has none of.
     """

@@ -1,5 +1,5 @@
-"""The user object and its copy in user_objects; the fixture `database` checks after each test that no copy is
-outdated.
+"""The user object and its copy in user_objects, which nodes of 0.5.2 read; the fixture `database` checks after each
+test that both are the same.
 """
 
 from contextlib import closing

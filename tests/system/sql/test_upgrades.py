@@ -234,22 +234,8 @@ class TestGatesOf0_5_1:
         ]
         for table in ("oauth_grants", "oauth_requests"):
             assert execute(url, f"SELECT client_id::text FROM {table}") == [(WIKI,)]
-        assert execute(url, "SELECT count(*) FROM gate_sessions") == [(0,)]
         kept = "SELECT g.client_id::text FROM sessions AS s LEFT JOIN oauth_grants AS g ON g.id = s.grant_id ORDER BY 1"
         assert execute(url, kept) == [(WIKI,), (None,), (None,)]
-
-    def test_every_statement_of_0_5_1_works_beside_this_release_and_lets_nobody_in(self, url, files):
-        statements = load_statements(files / "sql")
-        for statement in statements.values():
-            execute(url, statement.prepare(), {})
-
-        def run(name, **parameters):
-            statement = statements[name]
-            return execute(url, statement.direct, dict.fromkeys(statement.parameters) | parameters)
-
-        asked = {"token_hash": sha256(b"cookie").digest(), "gate_origin": "https://docs.example.com"}
-        assert (run("visit_gate", **asked), run("is_admitted_at_gate", **asked)) == ([], [])
-        assert [row[0] for row in run("select_gate", host="docs.example.com")] == [GATE]
 
     def test_clients_are_shown_nowhere(self, url, environment):
         app = new_app({**environment, "DATABASE_URL": url})

@@ -1,0 +1,211 @@
+"""What nodes of the previous release need of sql/functions while they serve beside new ones.
+
+`python -m tests.support.previous_release` moves every function that only they call to sql/functions/previous.sql, with
+the text of that release, and deletes every function that nobody calls. It prints what a migration has to drop.
+"""
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sql
+from tests.support import oldest_release
+
+NAME, COMMIT = "0.5.2", "f60e08e6"
+ROOT = sql.DIRECTORY.parent
+FILE = "previous.sql"
+HEADER = f"""\
+-- Only nodes of {NAME} call these functions, which have its text. They go with the release after this one.
+-- `python -m tests.support.previous_release` writes this file.
+
+"""
+# A comment with the statement that follows it, or alone before an empty line.
+_PART = re.compile(
+    r"\n*(?:(?:--[^\n]*\n)+(?=\n)|(?:--[^\n]*\n)*[A-Z](?:\$\$.*?\$\$|'[^']*'|--[^\n]*|[^;])*?;\n)", re.DOTALL
+)
+_NAME = re.compile(r"^CREATE OR REPLACE (FUNCTION|VIEW) (\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function or view with its comment and the empty lines before it. Another statement, or a comment on its own, has
+    no name.
+    """
+
+    text: str
+
+    @property
+    def code(self) -> str:
+        """The text without comments, each space being one."""
+        return " ".join(re.sub(r"--[^\n]*", "", self.text).split())
+
+    @property
+    def name(self) -> str:
+        found = _NAME.search(self.text)
+        return found[2] if found else ""
+
+    @property
+    def is_view(self) -> bool:
+        return self.code.startswith("CREATE OR REPLACE VIEW")
+
+    @property
+    def signature(self) -> str:
+        """The name, of a function with the types of its parameters."""
+        if self.is_view:
+            return self.name
+        listed = _within(self.code[self.code.index("(") :])
+        types = (re.sub(r" DEFAULT .*", "", each).strip().partition(" ")[2] for each in _split(listed))
+        return f"{self.name}({', '.join(types)})"
+
+    @property
+    def drop(self) -> str:
+        return f"DROP {'VIEW' if self.is_view else 'FUNCTION'} IF EXISTS {self.signature};"
+
+    @property
+    def calls(self) -> Callable[[str], bool]:
+        """Whether a text calls the function, or reads the view."""
+        pattern = re.compile(rf"\b{self.name}" + (r"\b" if self.is_view else r"\s*\("))
+        return lambda text: bool(pattern.search(text))
+
+
+def _within(text: str) -> str:
+    """Return what stands between the first parenthesis, with which the text begins, and its end."""
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth == 0:
+            return text[1:place]
+    raise ValueError(text)
+
+
+def _split(listed: str) -> Iterator[str]:
+    """Yield the parameters: a comma within parentheses or quotes separates none."""
+    return (each for each in re.findall(r"(?:\([^)]*\)|'[^']*'|[^,])+", listed) if each.strip())
+
+
+@dataclass(frozen=True)
+class Release:
+    """The SQL of a release, by the names of its files."""
+
+    parts: Mapping[str, list[Part]]
+    # Everything else that can call a function: statements, tables, the rows that an operator's tool makes.
+    callers: str
+    functions: Mapping[str, list[Part]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        functions: dict[str, list[Part]] = {}
+        for part in (part for parts in self.parts.values() for part in parts if part.name):
+            functions.setdefault(part.name, []).append(part)
+        object.__setattr__(self, "functions", functions)
+
+    def reached(self, *, with_triggers: bool) -> set[str]:
+        """Return the names of the functions and views that something calls."""
+        others = [part.code for parts in self.parts.values() for part in parts if not part.name]
+        found: set[str] = set()
+        waiting = [self.callers, *(others if with_triggers else [])]
+        while waiting:
+            text = waiting.pop()
+            for name in self.functions.keys() - found:
+                if self.functions[name][0].calls(text):
+                    found.add(name)
+                    waiting += [part.code for part in self.functions[name]]
+        return found
+
+
+def read(root: Path) -> Release:
+    files = sorted((root / "sql" / "functions").glob("*.sql"))
+    others = [
+        root / "schema.sql",
+        *sorted((root / "sql").glob("*.sql")),
+        *sorted((root / "auth").rglob("*.sql")),
+    ]
+    callers = "\n".join(re.sub(r"--[^\n]*", "", path.read_text()) for path in others)
+    return Release({path.name: list(parts_of(path.read_text())) for path in files}, callers)
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    end = 0
+    for match in _PART.finditer(text):
+        if match.start() != end:
+            raise ValueError(f"not a statement: {text[end : match.start()]!r}")
+        end = match.end()
+        yield Part(match[0])
+    if text[end:].strip():
+        raise ValueError(f"not a statement: {text[end:]!r}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The new texts of files, where they differ; empty for one that goes. `problems` are for a person."""
+
+    files: Mapping[str, str]
+    # The statements that drop what is deleted, for a migration.
+    drops: list[str]
+    problems: list[str]
+
+
+def plan(now: Release, before: Release) -> Plan:
+    used, used_before = now.reached(with_triggers=True), before.reached(with_triggers=False)
+    only_before = used_before - used
+    previous = {part.name for part in now.parts.get(FILE, [])}
+    return Plan(
+        dict(_files(now, before, used, only_before)),
+        sorted(
+            part.drop for name in now.functions.keys() - used - only_before for part in now.functions[name]
+        ),
+        [
+            *(f"{name} is in {FILE}, but this release calls it" for name in sorted(previous & used)),
+            *_differences(now, before, used & used_before),
+        ],
+    )
+
+
+def _files(
+    now: Release, before: Release, used: Iterable[str], only_before: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    for file, parts in now.parts.items():
+        kept = [part for part in parts if not part.name or part.name in used]
+        if file != FILE and kept != parts:
+            yield file, "".join(part.text for part in kept).lstrip()
+    moved = [
+        part.text.strip("\n") for parts in before.parts.values() for part in parts if part.name in only_before
+    ]
+    previous = HEADER + "\n\n".join(moved) + "\n" if moved else ""
+    if previous != "".join(part.text for part in now.parts.get(FILE, [])):
+        yield FILE, previous
+
+
+def _differences(now: Release, before: Release, names: Iterable[str]) -> Iterator[str]:
+    for name in sorted(names):
+        codes = {part.signature: part.code for part in now.functions[name]}
+        for part in before.functions.get(name, []):
+            if part.signature not in codes:
+                yield f"{part.signature} is missing: nodes of {NAME} call it"
+            elif codes[part.signature] != part.code:
+                yield f"{part.signature} has another text than nodes of {NAME} need: give the new one a name"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as directory:
+        before = read(oldest_release.unpack(Path(directory), COMMIT))
+    planned = plan(read(ROOT), before)
+    for problem in planned.problems:
+        print(problem, file=sys.stderr)
+    if planned.problems:
+        return 1
+    for file, text in planned.files.items():
+        path = sql.DIRECTORY / "functions" / file
+        if text:
+            path.write_text(text)
+        else:
+            path.unlink()
+    for statement in planned.drops:
+        print(statement)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
