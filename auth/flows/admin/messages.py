@@ -40,10 +40,9 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) ->
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, create a user again who is deleted meanwhile.
-    is_asked = not (known and admission.has_hook(asked))
-    new_id = (
-        admission.may_become(asked, email, None, data=body["data"], is_vouched=True) if is_asked else None
-    )
+    new_id = None if known and admission.has_hook(asked) else str(uuid.uuid4())
+    if new_id:
+        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
     quota = outgoing.take_quota(asked, email, windows)
     with targets.act(asked, claim) as tx:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}

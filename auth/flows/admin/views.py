@@ -1,5 +1,6 @@
 import functools
 import time
+import uuid
 from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
@@ -141,7 +142,8 @@ def generate_link() -> Response:
     message = outgoing.Message(asked, new_email or email)
     new_id = None
     if purpose in _CREATING and queries.select_user_of_address(latchkey.db, address=email) is None:
-        new_id = admission.may_become(asked, email, None, data=body["data"], is_vouched=True)
+        new_id = str(uuid.uuid4())
+        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
     with latchkey.db.transaction() as tx:
         own = {"is_invited": purpose == "invite", "password_hash": password_hash}
         created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None

@@ -1,11 +1,11 @@
 """Requests for a message. The outcome does not reveal whether one was sent, as anyone may enter any
 address."""
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from auth.flows import admission
-from auth.flows.admission import may_become
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
@@ -30,8 +30,10 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
     new_id, refusal = None, dict[str, Any]()
     if body.get("create_user") and not asked.settings.disable_signup:
         try:
-            new_id = may_become(asked, email, phone, data=body.get("data"))
+            new_id = str(uuid.uuid4())
+            admission.check(asked, new_id, email, phone, data=body.get("data"))
         except ApiError:
+            new_id = None
             # Only for the audit log: the client must not learn that the address is free.
             refusal = asked.noted.subject["details"] if asked.noted.subject else {}
     take = outgoing.take_quota if target_id else outgoing.count

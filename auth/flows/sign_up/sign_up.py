@@ -1,8 +1,9 @@
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.flows.admission import may_become
+from auth.flows import admission
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Session, open_session
@@ -23,8 +24,10 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
     if settings.disable_signup:
         raise ApiError("signup_disabled")
     check_strength(asked.settings, body["password"], [email, phone], asked.parts.leaked_passwords)
+    user_id = str(uuid.uuid4())
+    admission.check(asked, user_id, email, phone, data=body["data"], doing="Sign-up")
     columns = {
-        "user_id": may_become(asked, email, phone, data=body["data"], doing="Sign-up"),
+        "user_id": user_id,
         "email": email,
         "phone": phone,
         "password_hash": asked.parts.passwords.hash(body["password"], email or phone),
@@ -42,7 +45,9 @@ def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
     """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
-    columns = {"user_id": may_become(asked, None, None, data=body["data"]), "user_metadata": body["data"]}
+    user_id = str(uuid.uuid4())
+    admission.check(asked, user_id, None, None, data=body["data"])
+    columns = {"user_id": user_id, "user_metadata": body["data"]}
     session = _create(
         asked, lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
     )
