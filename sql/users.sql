@@ -1,12 +1,16 @@
--- name: dispute_sign_up(address text, password_hash text, user_metadata user_metadata, is_repeated boolean)
--- Until this address is proved, only the page of a link, which shows whose it is, confirms a different
--- password or different data: an owner may type the code of a stranger who signed up later.
-UPDATE users AS u
-   SET password_hash = CASE WHEN u.password_hash = :password_hash THEN :password_hash END,
-       sign_up_hash = coalesce(:password_hash, own_hash(u)), user_metadata = '{}', signup_user_agent = NULL
- WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u)
-   AND (u.password_hash, u.user_metadata)
-       IS DISTINCT FROM (:password_hash, merge_metadata('{}', :user_metadata));
+-- name: compare_sign_up(user_id uuid, password_hash text, user_metadata user_metadata)
+--   -> row?
+SELECT password_hash IS NOT DISTINCT FROM :password_hash AS has_same_password,
+       user_metadata = merge_metadata('{}', :user_metadata) AS has_same_data
+  FROM users
+ WHERE id = :user_id;
+
+-- name: dispute_sign_up(user_id uuid, password_hash text)
+-- Until the proof, the hash of the newest of several sign-ups. An equal one stays the password.
+UPDATE users
+   SET password_hash = CASE WHEN password_hash = :password_hash THEN password_hash END,
+       sign_up_hash = coalesce(:password_hash, own_hash(users)), user_metadata = '{}', signup_user_agent = NULL
+ WHERE id = :user_id;
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
@@ -57,11 +61,8 @@ RETURNING id;
 UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
 
 -- name: select_address_owner(address text) -> row?
--- FOR KEY SHARE prevents a deletion.
-SELECT u.id, is_unused_sign_up(u) AS is_unused, gives_way(u) AS gives_way
-  FROM users AS u
- WHERE u.email = :address OR u.phone = :address
-   FOR KEY SHARE;
+-- FOR KEY SHARE prevents a deletion, until the message to the owner is written.
+SELECT id FROM users WHERE email = :address OR phone = :address FOR KEY SHARE;
 
 -- name: select_user_of_address(address text) -> row?
 SELECT id, email_proved, gives_way(users) AS gives_way,

@@ -35,6 +35,7 @@ class User:
     last_sign_in_at: datetime | None = None
     has_password: bool = False
     is_password_vouched: bool = False
+    invited_at: datetime | None = None
     oldest_factor_at: datetime | None = None
     has_second_step: bool = False
     app_metadata: Mapping[str, object] = field(default_factory=dict)
@@ -83,3 +84,17 @@ def gives_way(user: User, now: datetime) -> bool:
 def is_unused_sign_up(user: User, now: datetime) -> bool:
     """The receiver of its mail may decline an unused sign-up."""
     return user.made_by == "signup" and gives_way(user, now)
+
+
+def makes_way(user: User, now: datetime) -> bool:
+    """Whether the owner of an address replaces a user who has it: one who proved it, or whom an administrator
+    creates.
+    """
+    return gives_way(user, now) and user.role != "admin"
+
+
+def has_open_invitation(user: User) -> bool:
+    """An invitation is open until its user accepts it, or gets a password."""
+    if user.invited_at is None or user.has_password:
+        return False
+    return user.email is None or user.email.confirmed_at is None

@@ -88,6 +88,14 @@ def of_client(user: User, client: Client | None) -> Any:
     return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
 
 
+NUMBER = "+4915100000000"
+
+
+def of_sign_up(**facts: bool) -> Any:
+    known = dict.fromkeys(("is_new", "is_repeated", "has_owner", "is_stopped"), False)
+    return messages.message_of_sign_up(**known | {"is_mail": True, "is_hidden": True} | facts)
+
+
 ALL_ADMITTED = Admission(email_enabled=True, phone_enabled=True)
 
 
@@ -246,6 +254,45 @@ SIGN_INS: list[Example] = [
     ("It waits until its decision.", lambda: is_open_to(replace(DEVICE, is_decided=True), "a", NOW), False),
 ]
 MESSAGES: list[Example] = [
+    (
+        "A notice goes to the address that was proved, the email first.",
+        lambda: [
+            messages.address_of_notices(
+                "alice@example.com", NUMBER, email_proved=email, phone_proved=phone, offers_phone=offers
+            )
+            for email, phone, offers in (
+                (True, True, True),
+                (False, True, True),
+                (False, True, False),
+                (False, False, True),
+            )
+        ],
+        ["alice@example.com", NUMBER, None, None],
+    ),
+    ("A new address gets its link or code.", lambda: of_sign_up(is_new=True), "signup"),
+    ("So does one with an unused sign-up.", lambda: of_sign_up(is_repeated=True, has_owner=True), "signup"),
+    (
+        "An owner is told, by mail alone, where the answer hides it.",
+        lambda: [
+            of_sign_up(has_owner=True, is_mail=is_mail, is_hidden=is_hidden)
+            for is_mail, is_hidden in ((True, True), (False, True), (True, False))
+        ],
+        ["signup_attempt", "none", "none"],
+    ),
+    (
+        "Beyond a limit nobody gets anything.",
+        lambda: [of_sign_up(is_new=True, is_stopped=True), of_sign_up(has_owner=True, is_stopped=True)],
+        ["none", "none"],
+    ),
+    (
+        "A first address is asked for likewise.",
+        lambda: [
+            messages.message_of_first_address(is_mail=is_mail, is_taken=is_taken)
+            for is_mail in (True, False)
+            for is_taken in (False, True)
+        ],
+        ["email_change", "signup_attempt", "phone_change", "none"],
+    ),
     ("The first notice leaves at once.", lambda: messages.due_at(None, is_mail=True, now=NOW), NOW),
     (
         "The next mail ten minutes after it.",

@@ -9,8 +9,9 @@ from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
-from auth.flows.messages.message_requests import write_requested
-from auth.flows.sign_up.sign_up import create_addressed_user
+from auth.flows.messages.message_requests import recipient_of, write_requested
+from auth.flows.sign_in import waiting
+from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.web import audit, counts, targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
@@ -81,6 +82,23 @@ def _write_invitation(
     return message.id
 
 
+def send_recovery(asked: Asked, user_id: str, email: str) -> None:
+    """Send the link and code of a recovery to the user of an address."""
+    admission.check_channel(asked, email, None)
+    message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
+    outgoing.take_quota(asked, email)
+    with targets.act(asked) as tx:
+        targets.lock(asked, tx, user_id)
+        recipient = recipient_of(tx, "recovery", email)
+        if recipient.user_id != user_id or not recipient.is_due:
+            raise ApiError("undue.validation_failed")
+        dispute(tx, recipient.holder)
+        bound_to = {"browser_hash": None, **waiting.asker(asked)}
+        write_requested(tx, message, "recovery", user_id, link, bound_to)
+        details = {"purpose": "recovery", "is_sent": True}
+        audit.record(tx, user_id, email, ["message_requested"], [], **details)
+
+
 def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
     """Return the row of an email or SMS that can be sent again."""
     id = known_id(message_id, "message.not_found")
@@ -136,15 +154,15 @@ def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
     admission.check_channel(asked, **to)
-    user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
+    recipient = recipient_of(tx, purpose, message.recipient)
     # The address may belong to another user now.
-    if user is None or user.id != message.user_id or not user.is_due:
+    if recipient.user_id != message.user_id or not recipient.is_due:
         raise ApiError("undue.validation_failed")
     again = outgoing.Message(asked, message.recipient)
     link = {"redirect_to": message.variables.get("redirect_to")}
     columns = ("code_challenge", "browser_hash", "user_agent", "ip")
     bound_to = {name: getattr(message, name) for name in columns}
-    write_requested(tx, again, purpose, user, link, bound_to, **variables)
+    write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
 
 
 def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
