@@ -2405,8 +2405,6 @@ def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddress
 class SelectUserOfAddress(NamedTuple):
     id: str
     email_proved: bool
-    gives_way: bool
-    is_invited: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...
 
@@ -2460,15 +2458,12 @@ def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: st
 
 def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class SelectTakenAddress(NamedTuple):
-    is_email: bool
-
-def select_taken_address(on: Runner, /, *, email: str | None, phone: str | None, user_id: str | None) -> SelectTakenAddress | None: ...
-
 class ChangeUser(NamedTuple):
     user_object: str
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
+
+def delete_in_the_way(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
 class DeleteUser(NamedTuple):
     moment: str

@@ -65,10 +65,7 @@ UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id =
 SELECT id FROM users WHERE email = :address OR phone = :address FOR KEY SHARE;
 
 -- name: select_user_of_address(address text) -> row?
-SELECT id, email_proved, gives_way(users) AS gives_way,
-       invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
-  FROM users
- WHERE email = :address OR phone = :address;
+SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
@@ -105,14 +102,6 @@ SELECT caller.*,
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
--- name: select_taken_address(email text, phone text, user_id uuid) -> row?
--- A user who proves the address replaces one whom a stranger may have created.
-SELECT coalesce(email = :email, false) AS is_email
-  FROM users
- WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT gives_way(users)
- ORDER BY is_email DESC
- LIMIT 1;
-
 -- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text)
 --   -> row
 UPDATE users AS u
@@ -124,6 +113,12 @@ UPDATE users AS u
        updated_at = now()
  WHERE u.id = :user_id
 RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
+
+-- name: delete_in_the_way(user_id uuid, because text, origin jsonb)
+DELETE FROM users
+ WHERE id = :user_id
+RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}',
+                      jsonb_build_object('because', :because));
 
 -- name: delete_user(user_id uuid, origin jsonb) -> row
 DELETE FROM users

@@ -6,13 +6,16 @@ answer nor its time reveals which it is. Administrators vouch for addresses, and
 
 from typing import Any
 
-from auth.core.addresses import is_possible_phone
+from auth.core.addresses import is_email, is_possible_phone
 from auth.extensions import AdmissionHook
 from auth.rules import admission
 from auth.rules.admission import Admission
 from auth.rules.refusals import Refusal
+from auth.rules.users import AddressKind
+from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from sql import Runner, queries
 
 
 def check(
@@ -39,6 +42,17 @@ def check(
         _raise(asked, refusal, doing)
     for ask in _hooks(asked):
         ask(user_id, email=email, phone=phone, data=data or {}, provider=provider)
+
+
+def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
+    """Refuse an address that another user has, unless that user gives way."""
+    holder_id = queries.find_holder(on, address=address).id
+    holder = queries.select_person(on, user_id=holder_id, session_id=None)
+    if holder is None or holder.id == user_id:
+        return
+    kind: AddressKind = "email" if is_email(address) else "phone"
+    if refusal := admission.refusal_of_holders(kind, [facts.person_of(holder)], holder.now):
+        raise ApiError(refusal)
 
 
 def has_hook(asked: Asked) -> bool:

@@ -28,9 +28,15 @@ def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
         if claim:
             claim(tx)
         yield tx
-        # This comes last, because the statements may have waited for locks since the guard's check.
-        if asked.actor != "service_role" and not asked.live_caller(on=tx).is_admin:
-            raise ApiError("not_admin")
+        check_actor(asked, tx)
+
+
+def check_actor(asked: Asked, tx: Transaction) -> None:
+    """Refuse an administrator who has been demoted or signed out. It comes last in an act, because its
+    statements may have waited for locks since the guard's check.
+    """
+    if asked.actor != "service_role" and not asked.live_caller(on=tx).is_admin:
+        raise ApiError("not_admin")
 
 
 def lock(asked: Asked, tx: Transaction, user_id: str) -> "queries.LockUser":

@@ -54,9 +54,8 @@ def change_user(
     given = _prove(asked, wish, body)
     if wish.added and (is_at_once or not is_sign_up):
         # If another user takes the address later, its confirmation is refused.
-        taken = queries.select_taken_address(asked.db, user_id=asked.caller.user_id, **new)
-        if taken:
-            raise ApiError("email_exists" if taken.is_email else "phone_exists")
+        for kind in wish.added:
+            admission.check_free(asked.db, columns[f"new_{kind}"], asked.caller.user_id)
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)
