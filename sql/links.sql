@@ -24,18 +24,20 @@ SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS
  WHERE email = :email
    FOR UPDATE;
 
--- name: take_over_unconfirmed(user_id uuid, user_metadata user_metadata, is_invited boolean)
+-- name: take_over_unconfirmed(user_id uuid, user_metadata user_metadata, is_invited boolean,
+--                             acted_at timestamptz)
 UPDATE users
    SET user_metadata = merge_metadata(user_metadata, :user_metadata),
        made_by = 'link', password_vouched = password_hash IS NOT NULL,
-       invited_at = CASE WHEN :is_invited THEN now() ELSE invited_at END,
-       confirmation_sent_at = now()
+       invited_at = CASE WHEN :is_invited THEN :acted_at ELSE invited_at END,
+       confirmation_sent_at = :acted_at
  WHERE id = :user_id;
 
--- name: request_email_change(user_id uuid, new_email text)
-UPDATE users SET new_email = :new_email, email_change_sent_at = now() WHERE id = :user_id;
+-- name: request_email_change(user_id uuid, new_email text, acted_at timestamptz)
+UPDATE users SET new_email = :new_email, email_change_sent_at = :acted_at WHERE id = :user_id;
 
--- name: renew_invitation(user_id uuid, user_metadata user_metadata, app_metadata app_metadata)
+-- name: renew_invitation(user_id uuid, user_metadata user_metadata, app_metadata app_metadata,
+--                        acted_at timestamptz)
 -- Groups of several invitations add up.
 UPDATE users
    SET user_metadata = merge_metadata(user_metadata, :user_metadata),
@@ -46,7 +48,7 @@ UPDATE users
                      ELSE '{}' END
            FROM (SELECT app_metadata -> 'groups' AS theirs, :app_metadata -> 'groups' AS added) AS groups
        )),
-       invited_at = now(),
-       confirmation_sent_at = now(),
-       updated_at = now()
+       invited_at = :acted_at,
+       confirmation_sent_at = :acted_at,
+       updated_at = :acted_at
  WHERE id = :user_id;

@@ -1,18 +1,8 @@
--- name: lock_recipient(purpose text, email text, phone text, browser_hash bytea)
---   -> row? (session_id?, own_password_hash?)
--- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is from
--- the browser's own sign-up, and also belongs to a resent link.
-SELECT u.id,
-       NOT is_banned(u)
-         AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL
-                           WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL
-                           ELSE :purpose NOT IN ('email_change', 'phone_change') OR NOT EXISTS (
-                             SELECT FROM users AS o
-                              WHERE (o.email = :email OR o.phone = :phone) AND NOT gives_way(o)) END
-         AS is_due,
-       CASE WHEN :purpose = 'signup'
-            THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
-            ELSE '{}' END AS sign_up,
+-- name: select_request(user_id uuid, purpose text, browser_hash bytea)
+--   -> row? (user_agent?, session_id?, own_password_hash?)
+-- What a message takes over of earlier ones. `own_password_hash` is from the browser's own sign-up, and also
+-- belongs to a resent link.
+SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at,
        (SELECT asked.session_id
           FROM one_time_tokens AS asked
          WHERE asked.user_id = u.id AND asked.purpose = :purpose
@@ -25,13 +15,7 @@ SELECT u.id,
          ORDER BY own.created_at DESC
          LIMIT 1) AS own_password_hash
   FROM users AS u
- WHERE CASE :purpose WHEN 'email_change' THEN u.new_email = :email
-                     WHEN 'phone_change' THEN u.new_phone = :phone
-                     ELSE u.email = :email OR u.phone = :phone END
- ORDER BY CASE :purpose WHEN 'email_change' THEN u.email_change_sent_at
-                        WHEN 'phone_change' THEN u.phone_change_sent_at END DESC
- LIMIT 1
-   FOR KEY SHARE OF u;
+ WHERE u.id = :user_id;
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
 --                                   network text, code_failures integer[], origin jsonb)

@@ -1152,14 +1152,13 @@ def convert_by_identity(on: Runner, /, *, user_id: str | None, email: str | None
 
 def add_email_of_identity(on: Runner, /, *, user_id: str | None, email: str | None) -> int: ...
 
-class LockRecipient(NamedTuple):
-    id: str
-    is_due: bool
-    sign_up: Any
+class SelectRequest(NamedTuple):
+    user_agent: str | None
+    signed_up_at: str
     session_id: str | None
     own_password_hash: str | None
 
-def lock_recipient(on: Runner, /, *, purpose: str | None, email: str | None, phone: str | None, browser_hash: bytes | memoryview | None) -> LockRecipient | None: ...
+def select_request(on: Runner, /, *, user_id: str | None, purpose: str | None, browser_hash: bytes | memoryview | None) -> SelectRequest | None: ...
 
 class SpendReauthenticationCode(NamedTuple):
     given: str
@@ -1880,6 +1879,7 @@ class SelectPerson(NamedTuple):
     password_hash: str | None
     sign_up_hash: str | None
     is_password_vouched: bool
+    invited_at: datetime | None
     user_metadata: Any
     app_metadata: Any
     first_factor_at: datetime | None
@@ -1899,6 +1899,17 @@ class SelectPerson(NamedTuple):
     now: datetime
 
 def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...
+
+class FindHolder(NamedTuple):
+    id: str | None
+
+def find_holder(on: Runner, /, *, address: str | None) -> FindHolder: ...
+
+class FindRecipient(NamedTuple):
+    holder_id: str | None
+    waiting_id: str | None
+
+def find_recipient(on: Runner, /, *, address: str | None, purpose: str | None) -> FindRecipient: ...
 
 class SelectMessage(NamedTuple):
     id: str
@@ -2360,7 +2371,13 @@ def restore_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 
-def dispute_sign_up(on: Runner, /, *, address: str | None, password_hash: str | None, user_metadata: Any | None, is_repeated: bool | None) -> int: ...
+class CompareSignUp(NamedTuple):
+    has_same_password: bool
+    has_same_data: bool
+
+def compare_sign_up(on: Runner, /, *, user_id: str | None, password_hash: str | None, user_metadata: Any | None) -> CompareSignUp | None: ...
+
+def dispute_sign_up(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
 
 class InsertSignUp(NamedTuple):
     is_created: bool
@@ -2378,16 +2395,12 @@ def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectAddressOwner(NamedTuple):
     id: str
-    is_unused: bool
-    gives_way: bool
 
 def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddressOwner | None: ...
 
 class SelectUserOfAddress(NamedTuple):
     id: str
     email_proved: bool
-    gives_way: bool
-    is_invited: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...
 
@@ -2441,15 +2454,12 @@ def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: st
 
 def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class SelectTakenAddress(NamedTuple):
-    is_email: bool
-
-def select_taken_address(on: Runner, /, *, email: str | None, phone: str | None, user_id: str | None) -> SelectTakenAddress | None: ...
-
 class ChangeUser(NamedTuple):
     user_object: str
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
+
+def delete_in_the_way(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
 class DeleteUser(NamedTuple):
     moment: str

@@ -1,12 +1,16 @@
--- name: dispute_sign_up(address text, password_hash text, user_metadata user_metadata, is_repeated boolean)
--- Until this address is proved, only the page of a link, which shows whose it is, confirms a different
--- password or different data: an owner may type the code of a stranger who signed up later.
-UPDATE users AS u
-   SET password_hash = CASE WHEN u.password_hash = :password_hash THEN :password_hash END,
-       sign_up_hash = coalesce(:password_hash, own_hash(u)), user_metadata = '{}', signup_user_agent = NULL
- WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u)
-   AND (u.password_hash, u.user_metadata)
-       IS DISTINCT FROM (:password_hash, merge_metadata('{}', :user_metadata));
+-- name: compare_sign_up(user_id uuid, password_hash text, user_metadata user_metadata)
+--   -> row?
+SELECT password_hash IS NOT DISTINCT FROM :password_hash AS has_same_password,
+       user_metadata = merge_metadata('{}', :user_metadata) AS has_same_data
+  FROM users
+ WHERE id = :user_id;
+
+-- name: dispute_sign_up(user_id uuid, password_hash text)
+-- Until the proof, the hash of the newest of several sign-ups. An equal one stays the password.
+UPDATE users
+   SET password_hash = CASE WHEN password_hash = :password_hash THEN password_hash END,
+       sign_up_hash = coalesce(:password_hash, own_hash(users)), user_metadata = '{}', signup_user_agent = NULL
+ WHERE id = :user_id;
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
@@ -57,17 +61,11 @@ RETURNING id;
 UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
 
 -- name: select_address_owner(address text) -> row?
--- FOR KEY SHARE prevents a deletion.
-SELECT u.id, is_unused_sign_up(u) AS is_unused, gives_way(u) AS gives_way
-  FROM users AS u
- WHERE u.email = :address OR u.phone = :address
-   FOR KEY SHARE;
+-- FOR KEY SHARE prevents a deletion, until the message to the owner is written.
+SELECT id FROM users WHERE email = :address OR phone = :address FOR KEY SHARE;
 
 -- name: select_user_of_address(address text) -> row?
-SELECT id, email_proved, gives_way(users) AS gives_way,
-       invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
-  FROM users
- WHERE email = :address OR phone = :address;
+SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
@@ -105,14 +103,6 @@ SELECT caller.*,
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
--- name: select_taken_address(email text, phone text, user_id uuid) -> row?
--- A user who proves the address replaces one whom a stranger may have created.
-SELECT coalesce(email = :email, false) AS is_email
-  FROM users
- WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT gives_way(users)
- ORDER BY is_email DESC
- LIMIT 1;
-
 -- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text)
 --   -> row
 UPDATE users AS u
@@ -124,6 +114,12 @@ UPDATE users AS u
        updated_at = now()
  WHERE u.id = :user_id
 RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
+
+-- name: delete_in_the_way(user_id uuid, because text, origin jsonb)
+DELETE FROM users
+ WHERE id = :user_id
+RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}',
+                      jsonb_build_object('because', :because));
 
 -- name: delete_user(user_id uuid, origin jsonb) -> row
 DELETE FROM users

@@ -4,40 +4,55 @@ Nothing is read first: the hook is asked about a taken address as about a free o
 answer nor its time reveals which it is. Administrators vouch for addresses, and ask only about new users.
 """
 
-import uuid
 from typing import Any
 
-from auth.core.addresses import is_possible_phone
+from auth.core.addresses import is_email, is_possible_phone
 from auth.extensions import AdmissionHook
+from auth.rules import admission
+from auth.rules.admission import Admission
+from auth.rules.refusals import Refusal
+from auth.rules.users import AddressKind
+from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from sql import Runner, queries
 
 
-def may_become(
+def check(
     asked: Asked,
+    user_id: str,
     email: str | None,
     phone: str | None,
     *,
     data: dict[str, Any] | None = None,
-    user_id: str | None = None,
     provider: str | None = None,
     is_first: bool = True,
     is_vouched: bool = False,
     doing: str = "Sign-in",
-) -> str:
-    """Return the id of the user who may get the addresses, by default a new one.
+) -> None:
+    """Refuse addresses that a user, perhaps a new one, may not get.
 
     Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
     user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
     """
     if not (provider or is_vouched):
-        check_channel(asked, email, phone, doing=doing)
-        if (email or is_first) and not is_listed(asked, email):
-            raise ApiError("email_address_not_authorized")
-    id = user_id or str(uuid.uuid4())
+        refusal = admission.refusal_of_address(
+            email, phone, _of(asked), is_possible_phone=_is_possible(phone), is_first=is_first
+        )
+        _raise(asked, refusal, doing)
     for ask in _hooks(asked):
-        ask(id, email=email, phone=phone, data=data or {}, provider=provider)
-    return id
+        ask(user_id, email=email, phone=phone, data=data or {}, provider=provider)
+
+
+def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
+    """Refuse an address that another user has, unless that user gives way."""
+    holder_id = queries.find_holder(on, address=address).id
+    holder = queries.select_person(on, user_id=holder_id, session_id=None)
+    if holder is None or holder.id == user_id:
+        return
+    kind: AddressKind = "email" if is_email(address) else "phone"
+    if refusal := admission.refusal_of_holders(kind, [facts.person_of(holder)], holder.now):
+        raise ApiError(refusal)
 
 
 def has_hook(asked: Asked) -> bool:
@@ -49,31 +64,39 @@ def _hooks(asked: Asked) -> list[AdmissionHook]:
 
 
 def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains allow an email, or a user without one.
-
-    `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
-    """
-    settings, labels = asked.settings, (email or "").rpartition("@")[2].split(".")
-    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
-    is_allowed = not settings.signup_domains or (is_proved and domain in settings.signup_domains)
-    return is_allowed and settings.signup_blocked_domains.isdisjoint((domain, *parents))
+    """Whether the lists of domains allow an email, or a user without one."""
+    return admission.is_listed(email, _of(asked), is_proved=is_proved)
 
 
 def check_channel(
     asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
 ) -> None:
-    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach.
+    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach."""
+    refusal = admission.refusal_of_channel(
+        email, phone, _of(asked), is_possible_phone=_is_possible(phone), sends=sends
+    )
+    _raise(asked, refusal, doing)
 
-    A user with such a number can still sign in with a password.
-    """
-    if email and not asked.settings.email_enabled:
-        raise ApiError("email_provider_disabled", doing=doing)
-    if phone and not asked.settings.offers_phone:
-        raise ApiError("phone_provider_disabled", doing=doing)
-    if not (phone and sends):
-        return
-    if not is_possible_phone(phone):
-        raise ApiError("phone.validation_failed", "phone: must be as long as the numbers of its country")
-    countries = asked.settings.sms_countries
-    if countries and not phone.startswith(tuple(countries)):
-        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
+
+def _of(asked: Asked) -> Admission:
+    settings = asked.settings
+    return Admission(
+        email_enabled=settings.email_enabled,
+        phone_enabled=settings.offers_phone,
+        domains=settings.signup_domains,
+        blocked_domains=settings.signup_blocked_domains,
+        sms_countries=settings.sms_countries,
+    )
+
+
+def _is_possible(phone: str | None) -> bool:
+    return phone is not None and is_possible_phone(phone)
+
+
+def _raise(asked: Asked, refusal: Refusal | None, doing: str) -> None:
+    details = {
+        "phone.validation_failed": "phone: must be as long as the numbers of its country",
+        "country.validation_failed": f"phone: must begin with {', '.join(asked.settings.sms_countries)}",
+    }
+    if refusal:
+        raise ApiError(refusal, details.get(refusal), doing=doing)

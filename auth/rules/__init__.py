@@ -7,6 +7,7 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     users, sessions, policy   the facts about a user, a session and the settings
     tokens, levels, clients   what gives a token now
     refreshing, deciding      which refresh token is good, and what must not change while a hook is asked
+    admission                 whose an address may become
     sign_in, devices          who may sign in
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps

@@ -1,8 +1,9 @@
 """What the first proof of an address keeps (rule 7): what it proved. Everything else may be a stranger's."""
 
+from datetime import datetime
 from typing import Literal
 
-from auth.rules.users import AddressKind, User, address_of, is_proved
+from auth.rules.users import AddressKind, User, address_of, is_proved, is_unused_sign_up
 
 # The purpose of a link or code, a provider's word, or that of an administrator.
 Proof = Literal[
@@ -45,6 +46,15 @@ def keeps_password(user: User, proof: Proof) -> bool:
     if proof not in _OF_SIGN_UPS or not user.has_password:
         return False
     return user.made_by in ("signup", "link") or user.is_password_vouched
+
+
+def disputes_sign_up(user: User, *, has_same_password: bool, has_same_data: bool, now: datetime) -> bool:
+    """Rule 8: until the proof, another password or other data make an address's sign-up nobody's.
+
+    Only the page of a link, which shows whose it is, confirms them: an owner may type the code of a stranger
+    who signed up later. Equal ones are one sign-up. A request for another message has neither.
+    """
+    return is_unused_sign_up(user, now) and not (has_same_password and has_same_data)
 
 
 def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> bool:

@@ -1,10 +1,44 @@
-"""When a notice is due (rule 24), and what stops a message that a stranger asks for (rule 31)."""
+"""Who is told (rule 23), when a notice is due (rule 24), and what stops a message that a stranger asks for
+(rule 31).
+"""
 
 from datetime import datetime, timedelta
 from typing import Literal
 
 _PAUSE_OF_MAIL, _PAUSE_OF_SMS = timedelta(minutes=10), timedelta(hours=1)
 Channel = Literal["mail", "sms"]
+
+
+def address_of_notices(
+    email: str | None, phone: str | None, *, email_proved: bool, phone_proved: bool, offers_phone: bool
+) -> str | None:
+    """A notice goes to the address that was proved before the act: facts are from before it."""
+    if email is not None and email_proved:
+        return email
+    return phone if phone_proved and offers_phone else None
+
+
+def message_of_sign_up(
+    *, is_mail: bool, is_new: bool, is_repeated: bool, has_owner: bool, is_hidden: bool, is_stopped: bool
+) -> Literal["signup", "signup_attempt", "none"]:
+    """What an address gets that somebody signs up with. If that hides whether it is taken, its owner is told.
+
+    `is_repeated` if it has a sign-up that nobody has used.
+    """
+    if is_stopped:
+        return "none"
+    if is_new or is_repeated:
+        return "signup"
+    return "signup_attempt" if is_hidden and has_owner and is_mail else "none"
+
+
+def message_of_first_address(
+    *, is_mail: bool, is_taken: bool
+) -> Literal["email_change", "phone_change", "signup_attempt", "none"]:
+    """What an address gets that a user without one asks for, whom it may not tell that it is taken."""
+    if is_mail:
+        return "signup_attempt" if is_taken else "email_change"
+    return "none" if is_taken else "phone_change"
 
 
 def due_at(previous: datetime | None, *, is_mail: bool, now: datetime) -> datetime:

@@ -38,6 +38,7 @@ class User:
     last_sign_in_at: datetime | None = None
     has_password: bool = False
     is_password_vouched: bool = False
+    invited_at: datetime | None = None
     oldest_factor_at: datetime | None = None
     has_second_step: bool = False
     app_metadata: Mapping[str, object] = field(default_factory=dict)
@@ -99,3 +100,10 @@ def is_unused_sign_up(user: User, now: datetime) -> bool:
 def makes_way(user: User, now: datetime) -> bool:
     """Rule 7: such a user is deleted for one who proves the address, or whom an administrator creates."""
     return gives_way(user, now) and user.role != "admin"
+
+
+def has_open_invitation(user: User) -> bool:
+    """An invitation is open until its user accepts it, or gets a password."""
+    if user.invited_at is None or user.has_password:
+        return False
+    return user.email is None or user.email.confirmed_at is None

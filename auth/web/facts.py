@@ -66,6 +66,7 @@ def person_of(row: "queries.SelectPerson") -> User:
         last_sign_in_at=row.last_sign_in_at,
         has_password=row.password_hash is not None,
         is_password_vouched=row.is_password_vouched,
+        invited_at=row.invited_at,
         oldest_factor_at=row.oldest_factor_at,
         has_second_step=row.has_second_step,
         app_metadata=row.app_metadata,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from auth.rules import (
+    admission,
     clients,
     counts,
     first_proof,
@@ -20,6 +21,7 @@ from auth.rules import (
     tokens,
     users,
 )
+from auth.rules.admission import Admission
 from auth.rules.clients import Client
 from auth.rules.counts import Allowance, Count, Limit, Network
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
@@ -84,6 +86,23 @@ def act(user: User, session: Session, verb: Any, kind: Any, proof: Any = None, a
 
 def of_client(user: User, client: Client | None) -> Any:
     return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
+
+
+NUMBER = "+4915100000000"
+
+
+def of_sign_up(**facts: bool) -> Any:
+    known = dict.fromkeys(("is_new", "is_repeated", "has_owner", "is_stopped"), False)
+    return messages.message_of_sign_up(**known | {"is_mail": True, "is_hidden": True} | facts)
+
+
+ALL_ADMITTED = Admission(email_enabled=True, phone_enabled=True)
+
+
+def admitted(address: str, settings: Admission = ALL_ADMITTED) -> Any:
+    email, phone = (address, None) if "@" in address else (None, address)
+    is_possible = phone is not None and len(phone) > 10
+    return admission.refusal_of_address(email, phone, settings, is_possible_phone=is_possible, is_first=True)
 
 
 MACHINE = Client(grant_types=frozenset({"client_credentials"}))
@@ -235,6 +254,45 @@ SIGN_INS: list[Example] = [
     ("It waits until its decision.", lambda: is_open_to(replace(DEVICE, is_decided=True), "a", NOW), False),
 ]
 MESSAGES: list[Example] = [
+    (
+        "A notice goes to the address that was proved, the email first.",
+        lambda: [
+            messages.address_of_notices(
+                "alice@example.com", NUMBER, email_proved=email, phone_proved=phone, offers_phone=offers
+            )
+            for email, phone, offers in (
+                (True, True, True),
+                (False, True, True),
+                (False, True, False),
+                (False, False, True),
+            )
+        ],
+        ["alice@example.com", NUMBER, None, None],
+    ),
+    ("A new address gets its link or code.", lambda: of_sign_up(is_new=True), "signup"),
+    ("So does one with an unused sign-up.", lambda: of_sign_up(is_repeated=True, has_owner=True), "signup"),
+    (
+        "An owner is told, by mail alone, where the answer hides it.",
+        lambda: [
+            of_sign_up(has_owner=True, is_mail=is_mail, is_hidden=is_hidden)
+            for is_mail, is_hidden in ((True, True), (False, True), (True, False))
+        ],
+        ["signup_attempt", "none", "none"],
+    ),
+    (
+        "Beyond a limit nobody gets anything.",
+        lambda: [of_sign_up(is_new=True, is_stopped=True), of_sign_up(has_owner=True, is_stopped=True)],
+        ["none", "none"],
+    ),
+    (
+        "A first address is asked for likewise.",
+        lambda: [
+            messages.message_of_first_address(is_mail=is_mail, is_taken=is_taken)
+            for is_mail in (True, False)
+            for is_taken in (False, True)
+        ],
+        ["email_change", "signup_attempt", "phone_change", "none"],
+    ),
     ("The first notice leaves at once.", lambda: messages.due_at(None, is_mail=True, now=NOW), NOW),
     (
         "The next mail ten minutes after it.",
@@ -690,8 +748,85 @@ COUNTS: list[Example] = [
     ),
     ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
 ]
+ADMISSIONS: list[Example] = [
+    ("A free address is whose it is given to.", lambda: admitted("bob@example.com"), None),
+    (
+        "Email can be disabled.",
+        lambda: admitted("bob@example.com", replace(ALL_ADMITTED, email_enabled=False)),
+        "email_provider_disabled",
+    ),
+    (
+        "SMS can be disabled.",
+        lambda: admitted("+4915100000000", replace(ALL_ADMITTED, phone_enabled=False)),
+        "phone_provider_disabled",
+    ),
+    ("A number must be a possible one.", lambda: admitted("+49151"), "phone.validation_failed"),
+    (
+        "It must be of a country that gets SMS.",
+        lambda: [
+            admitted("+4915100000000", replace(ALL_ADMITTED, sms_countries=codes))
+            for codes in (("+33", "+49"), ("+33",))
+        ],
+        [None, "country.validation_failed"],
+    ),
+    (
+        "One that gets none can still sign in with a password.",
+        lambda: admission.refusal_of_channel(
+            None, "+49151", ALL_ADMITTED, is_possible_phone=False, sends=False
+        ),
+        None,
+    ),
+    (
+        "An allowed domain is exact.",
+        lambda: [
+            admitted(email, replace(ALL_ADMITTED, domains=frozenset({"example.com"})))
+            for email in ("bob@example.com", "bob@mail.example.com")
+        ],
+        [None, "email_address_not_authorized"],
+    ),
+    (
+        "It needs an email that will be proved.",
+        lambda: admission.is_listed(
+            "bob@example.com", replace(ALL_ADMITTED, domains=frozenset({"example.com"})), is_proved=False
+        ),
+        False,
+    ),
+    (
+        "A blocked domain has its subdomains.",
+        lambda: [
+            admitted(email, replace(ALL_ADMITTED, blocked_domains=frozenset({"example.com"})))
+            for email in ("bob@example.com", "bob@mail.example.com", "bob@notexample.com")
+        ],
+        ["email_address_not_authorized", "email_address_not_authorized", None],
+    ),
+    (
+        "An allow list admits nobody without an email, but the second address of a user.",
+        lambda: [
+            admission.refusal_of_address(
+                None,
+                phone,
+                replace(ALL_ADMITTED, domains=frozenset({"example.com"})),
+                is_possible_phone=True,
+                is_first=is_first,
+            )
+            for phone, is_first in ((None, True), ("+4915100000000", True), ("+4915100000000", False))
+        ],
+        ["email_address_not_authorized", "email_address_not_authorized", None],
+    ),
+    (
+        "Whom a stranger may have made blocks no address.",
+        lambda: admission.refusal_of_holders("email", [UNUSED], NOW),
+        None,
+    ),
+    (
+        "Everybody else keeps theirs.",
+        lambda: [admission.refusal_of_holders(kind, [ALICE], NOW) for kind in ("email", "phone")],
+        ["email_exists", "phone_exists"],
+    ),
+]
 EXAMPLES = (
     SIGN_INS
+    + ADMISSIONS
     + MESSAGES
     + USERS
     + SESSIONS

@@ -23,6 +23,11 @@ MUTANTS_OF_LINKS = [
     ("carries_password and (is_own or", "carries_password and (False or"),
     ("is_own or proof not in _OF_SIGN_UPS", "is_own"),
 ]
+MUTANTS_OF_DISPUTES = [
+    ("is_unused_sign_up(user, now) and not", "not"),
+    ("not (has_same_password and has_same_data)", "not has_same_password"),
+    ("not (has_same_password and has_same_data)", "not has_same_data"),
+]
 # What the user holds, in this order: the password, data, identities, factors, the other address, and sessions.
 HELD = """jsonb_build_array(
   u.password_hash, u.user_metadata,
@@ -151,6 +156,55 @@ def decide_links(rules, each) -> tuple[list[bool], Any]:
         held[5] = 0
     assert method == links.method_of_session(proof, was_mailed=case.asked["was_mailed"])
     return [is_first, sets], held
+
+
+def compare_disputes(tables: Tables) -> Compared:
+    """Of the sign-ups of an address: what left its password and data nobody's until 0.5.2."""
+    ids = insert_users(tables, tables.cases)
+    tables.run(
+        """UPDATE users SET user_metadata = '{"name": "Alice"}' WHERE right(id::text, 2) < '80';
+           UPDATE users
+              SET made_by = 'signup', last_sign_in_at = NULL, password_vouched = NULL, banned_until = NULL,
+                  email_confirmed_at = NULL, email_proved = false, phone_confirmed_at = NULL, phone_proved = false
+            WHERE right(id::text, 1) < '8'"""
+    )
+    known = {row.id: row for row in tables.all("SELECT id, password_hash, user_metadata FROM users")}
+    asked = ask(
+        tables,
+        ids,
+        lambda: {
+            "password": tables.one_of(None, "a hash", "a hash", "another hash"),
+            "data": tables.one_of({}, {"name": "Alice", "none": None}, {"name": "Mallory"}),
+        },
+    )
+    changed = tables.all(
+        """UPDATE users AS u
+              SET password_hash = CASE WHEN u.password_hash = a ->> 'password' THEN a ->> 'password' END,
+                  sign_up_hash = coalesce(a ->> 'password', own_hash(u)), user_metadata = '{}'
+             FROM cases AS c
+            WHERE u.id = c.user_id AND is_unused_sign_up(u)
+              AND (u.password_hash, u.user_metadata)
+                  IS DISTINCT FROM (a ->> 'password', merge_metadata('{}', a -> 'data'))
+           RETURNING u.id"""
+    )
+    disputed = {row.id for row in changed}
+    cases = [(case, known[id]) for case, id in zip(asked, ids, strict=True)]
+    return Compared(tables.seed, cases, [id in disputed for id in ids])
+
+
+def decide_dispute(rules, each) -> bool:
+    case, row = each
+    data = {name: value for name, value in case.asked["data"].items() if value is not None}
+    return rules.disputes_sign_up(
+        case.user,
+        has_same_password=row.password_hash == case.asked["password"],
+        has_same_data=row.user_metadata == data,
+        now=case.now,
+    )
+
+
+def test_python_disputes_the_sign_ups_that_sql_did_and_no_mutant_does(tables):
+    check(compare_disputes(tables), first_proof, decide_dispute, MUTANTS_OF_DISPUTES)
 
 
 def test_python_keeps_what_sql_keeps_and_no_mutant_does(tables):

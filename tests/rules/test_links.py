@@ -50,6 +50,23 @@ MUTANTS_OF_MAILS = [
 ]
 
 
+# What decided until 0.5.2 whether a message was sent.
+MAILS_SQL = """
+SELECT NOT is_banned(u)
+         AND CASE %(purpose)s WHEN 'signup' THEN u.email_confirmed_at IS NULL
+                              WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL
+                              ELSE %(purpose)s NOT IN ('email_change', 'phone_change') OR NOT EXISTS (
+                                SELECT FROM users AS o
+                                 WHERE (o.email = %(email)s OR o.phone = %(phone)s) AND NOT gives_way(o)) END
+         AS is_due
+  FROM users AS u
+ WHERE CASE %(purpose)s WHEN 'email_change' THEN u.new_email = %(email)s
+                        WHEN 'phone_change' THEN u.new_phone = %(phone)s
+                        ELSE u.email = %(email)s OR u.phone = %(phone)s END
+ LIMIT 1
+"""
+
+
 def insert_tokens(tables: Tables, ids: list[str]) -> None:
     tokens = []
     for id in ids:
@@ -247,7 +264,7 @@ def compare_mails(tables: Tables) -> Compared:
         },
     )
     users = {id: case.user for id, case in zip(ids, asked, strict=True)}
-    links_sql, mails_sql = shipped()["select_link"].direct, shipped()["lock_recipient"].direct
+    links_sql = shipped()["select_link"].direct
     cases, answers = [], []
     for place, (id, case) in enumerate(zip(ids, asked, strict=True)):
         row, purpose, hash = known[id], case.asked["purpose"], str(place).encode()
@@ -265,7 +282,7 @@ def compare_mails(tables: Tables) -> Compared:
             "email_change": {"email": new["new_email"], "phone": None},
             "phone_change": {"email": None, "phone": new["new_phone"]},
         }.get(purpose, {"email": row.email, "phone": row.phone})
-        mails = tables.all(mails_sql, purpose=purpose, browser_hash=None, **address)
+        mails = tables.all(MAILS_SQL, purpose=purpose, **address)
         link = {"id": tables.id(), "user_id": id, "purpose": purpose, "target": "", "token_hash": hash}
         tables.insert("one_time_tokens", [link | {"expires_at": tables.now + HOUR}])
         (seen,) = tables.all(links_sql, token_hash=hash, purposes=[purpose])

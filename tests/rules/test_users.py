@@ -14,6 +14,8 @@ MUTANTS = [
     ("return not is_banned(user, now) and", "return"),
     ('user.made_by == "signup" and', ""),
     (' and user.role != "admin"', ""),
+    ("user.invited_at is None or user.has_password", "user.invited_at is None"),
+    ("return user.email is None or user.email.confirmed_at is None\n", "return True\n"),
 ]
 MUTANTS_OF_BANS = [
     ("_FOREVER = datetime(9999, 12, 31, 23, 59, 59", "_FOREVER = datetime(9999, 12, 31, 23, 59, 58"),
@@ -28,7 +30,16 @@ def compare(tables: Tables) -> Compared:
             "value": tables.one_of("user-1@example.com", "user-2@example.com", "+4915100000003"),
         }
 
-    asked = ask(tables, insert_users(tables, tables.cases), arguments)
+    ids = insert_users(tables, tables.cases)
+    tables.run(
+        """UPDATE users SET invited_at = created_at WHERE right(id::text, 1) < '8';
+           UPDATE users
+              SET role = 'admin', made_by = 'message', last_sign_in_at = NULL, password_vouched = NULL,
+                  banned_until = NULL, email_confirmed_at = NULL, email_proved = false,
+                  phone_confirmed_at = NULL, phone_proved = false
+            WHERE right(id::text, 1) = 'a'"""
+    )
+    asked = ask(tables, ids, arguments)
     answers = decided(
         tables,
         """jsonb_build_array(
@@ -37,7 +48,9 @@ def compare(tables: Tables) -> Compared:
              is_proved(u, 'email'), is_proved(u, 'phone'),
              coalesce(has_proved(u, coalesce(u.email, a ->> 'value')), false),
              coalesce(has_proved(u, coalesce(u.phone, a ->> 'value')), false),
-             coalesce(has_proved(u, a ->> 'value'), false))""",
+             coalesce(has_proved(u, a ->> 'value'), false),
+             gives_way(u) AND u.role <> 'admin',
+             u.invited_at IS NOT NULL AND u.email_confirmed_at IS NULL AND u.password_hash IS NULL)""",
     )
     return Compared(tables.seed, asked, answers)
 
@@ -58,6 +71,8 @@ def decide(rules, case: Case) -> list[object]:
         rules.is_proved(user, "email"),
         rules.is_proved(user, "phone"),
         *(rules.has_proved(user, value) for value in [*own, asked["value"]]),
+        rules.makes_way(user, now),
+        rules.has_open_invitation(user),
     ]
 
 

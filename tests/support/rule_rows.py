@@ -315,6 +315,7 @@ def user_of(row: Any) -> User:
         last_sign_in_at=row.last_sign_in_at,
         has_password=row.password_hash is not None,
         is_password_vouched=row.password_vouched is True,
+        invited_at=row.invited_at,
         oldest_factor_at=row.oldest_factor_at,
         has_second_step=row.steps > 0,
         app_metadata=row.app_metadata,

@@ -11,7 +11,6 @@ from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin import messages, users
 from auth.flows.factors import factors
-from auth.flows.messages.message_requests import request_message
 from auth.flows.passkeys import passkeys
 from auth.web import fields, form_schemas, schemas
 from auth.web.asked import current_asked
@@ -108,7 +107,7 @@ def _change(user: Subject, body: dict[str, Any]) -> None:
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
     if not user.row.email:
         raise ApiError("undue.validation_failed")
-    request_message(current_asked(), "recovery", {"email": user.row.email}, target_id=user.row.id)
+    messages.send_recovery(current_asked(), user.row.id, user.row.email)
 
 
 def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
 from auth.flows.account import removal
-from auth.flows.admission import may_become
 from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
     Act,
@@ -51,13 +50,12 @@ def change_user(
     admission.check_channel(asked, **new)
     if wish.added:
         # This comes first, because a refusal must not cost a code.
-        may_become(asked, **new, user_id=asked.caller.user_id, is_first=is_sign_up)
+        admission.check(asked, asked.caller.user_id, **new, is_first=is_sign_up)
     given = _prove(asked, wish, body)
     if wish.added and (is_at_once or not is_sign_up):
         # If another user takes the address later, its confirmation is refused.
-        taken = queries.select_taken_address(asked.db, user_id=asked.caller.user_id, **new)
-        if taken:
-            raise ApiError("email_exists" if taken.is_email else "phone_exists")
+        for kind in wish.added:
+            admission.check_free(asked.db, columns[f"new_{kind}"], asked.caller.user_id)
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)

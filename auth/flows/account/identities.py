@@ -5,8 +5,9 @@ from psycopg2.errors import UniqueViolation
 from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
+from auth.flows import admission
 from auth.flows.account import removal
-from auth.flows.admission import is_listed, may_become
+from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session
@@ -87,7 +88,7 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     removal.require_of_settings(identity.provider)
-    may_become(asked, identity.email, None, user_id=user_id, provider=identity.provider)
+    admission.check(asked, user_id, identity.email, None, provider=identity.provider)
 
 
 def _renewed(asked: Asked, tx: Transaction, issue: Issue) -> Session:

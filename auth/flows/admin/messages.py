@@ -1,6 +1,7 @@
 """Invitations, and messages that an administrator sends again, without seeing the link or the code."""
 
 import uuid
+from functools import partial
 from typing import Any
 
 from auth.core import promises
@@ -10,14 +11,17 @@ from auth.flows import admission
 from auth.flows.admin import targets
 from auth.flows.admin.targets import Claim
 from auth.flows.links.targets import requested_target
+from auth.flows.making_way import make_way
 from auth.flows.messages import outgoing
-from auth.flows.messages.message_requests import write_requested
-from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, counts
+from auth.flows.messages.message_requests import recipient_of, write_requested
+from auth.flows.sign_in import waiting
+from auth.flows.sign_up.sign_up import create_addressed_user, dispute
+from auth.rules.users import gives_way, has_open_invitation, is_banned
+from auth.web import audit, counts, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 from sql.acts import Act
 
 # Messages that users request. Resending one creates another link or code.
@@ -37,41 +41,55 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
         counts.window("invite", settings.rate_limit_invite_per_address, email),
         counts.window("invite", settings.rate_limit_invite),
     ]
-    known = queries.select_user_of_address(asked.db, address=email)
-    known = None if known and known.gives_way else known
-    if known and not known.is_invited:
+    known = queries.select_person(
+        asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None
+    )
+    known = None if known and gives_way(facts.person_of(known), known.now) else known
+    if known and not has_open_invitation(facts.person_of(known)):
         raise ApiError("email_exists")
     # Without a hook, create a user again who is deleted meanwhile.
-    is_asked = not (known and admission.has_hook(asked))
-    new_id = (
-        admission.may_become(asked, email, None, data=body["data"], is_vouched=True) if is_asked else None
-    )
+    new_id = None if known and admission.has_hook(asked) else str(uuid.uuid4())
+    if new_id:
+        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
     quota = outgoing.take_quota(asked, email, windows)
-    with targets.act(asked, claim) as tx:
+
+    def insert(act: Act) -> str | None:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
-        queries.make_way(tx, addresses=[email], owner_id=None, because="created_again")
-        created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
-        user_id = created_id or _renew_invitation(asked, tx, body)
+        return create_addressed_user(act, body, new_id, "invitation", **own)
+
+    # The constraint decides who gets the address.
+    def begin(act: Act) -> None:
+        claim(act)
+        insert(act)
+
+    find = partial(queries.find_holder, address=email)
+    with acts.on_found(asked.db, find, before=begin) as (act, holders):
+        holder = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
+        if holder is None:
+            raise unavailable()
+        user_id = holder.id
+        if user_id != new_id:
+            make_way(act, holders, "created_again")
+            user_id = insert(act) or _renew_invitation(asked, act, holder, body)
+        is_created = user_id == new_id
         administrator = asked.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
-        message_id = _write_invitation(asked, tx, user_id, email, redirect_to, inviter=inviter)
-        acts = ["user_created" if created_id else None, "invited"]
-        events, made_by = ["user.created" if created_id else None], "invitation" if created_id else None
-        audit.record(tx, user_id, email, acts, events, by=made_by)
-        user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
+        message_id = _write_invitation(asked, act, user_id, email, redirect_to, inviter=inviter)
+        done = ["user_created" if is_created else None, "invited"]
+        events, made_by = ["user.created" if is_created else None], "invitation" if is_created else None
+        audit.record(act, user_id, email, done, events, by=made_by)
+        user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+        targets.check_actor(asked, act)
     outgoing.add_quota_headers(asked, quota)
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, tx: Act, body: dict[str, Any]) -> str:
-    user = queries.lock_user_by_email(tx, email=body["email"])
-    if user is None:
-        raise unavailable()
-    if not user.is_invited:
+def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: dict[str, Any]) -> str:
+    if not has_open_invitation(facts.person_of(user)):
         raise ApiError("email_exists")
-    targets.lock(asked, tx, user.id)
+    targets.check(asked, act, user)
     own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
-    queries.renew_invitation(tx, user_id=user.id, **own)
+    queries.renew_invitation(act, user_id=user.id, **own)
     return user.id
 
 
@@ -82,6 +100,23 @@ def _write_invitation(
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
     message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
     return message.id
+
+
+def send_recovery(asked: Asked, user_id: str, email: str) -> None:
+    """Send the link and code of a recovery to the user of an address."""
+    admission.check_channel(asked, email, None)
+    message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
+    outgoing.take_quota(asked, email)
+    with targets.act(asked) as tx:
+        targets.lock(asked, tx, user_id)
+        recipient = recipient_of(tx, "recovery", email)
+        if recipient.user_id != user_id or not recipient.is_due:
+            raise ApiError("undue.validation_failed")
+        dispute(tx, recipient.holder)
+        bound_to = {"browser_hash": None, **waiting.asker(asked)}
+        write_requested(tx, message, "recovery", user_id, link, bound_to)
+        details = {"purpose": "recovery", "is_sent": True}
+        audit.record(tx, user_id, email, ["message_requested"], [], **details)
 
 
 def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
@@ -139,24 +174,26 @@ def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
     admission.check_channel(asked, **to)
-    user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
+    recipient = recipient_of(tx, purpose, message.recipient)
     # The address may belong to another user now.
-    if user is None or user.id != message.user_id or not user.is_due:
+    if recipient.user_id != message.user_id or not recipient.is_due:
         raise ApiError("undue.validation_failed")
     again = outgoing.Message(asked, message.recipient)
     link = {"redirect_to": message.variables.get("redirect_to")}
     columns = ("code_challenge", "browser_hash", "user_agent", "ip")
     bound_to = {name: getattr(message, name) for name in columns}
-    write_requested(tx, again, purpose, user, link, bound_to, **variables)
+    write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
 
 
 def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
-    user = queries.lock_user_by_email(tx, email=message.recipient)
-    if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
+    user = queries.select_person(tx, user_id=message.user_id, session_id=None)
+    person = user and facts.person_of(user)
+    if not user or not person or user.email != message.recipient:
         raise ApiError("undue.validation_failed")
-    _write_invitation(
-        asked, tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables
-    )
+    if not has_open_invitation(person) or is_banned(person, user.now):
+        raise ApiError("undue.validation_failed")
+    redirect_to = message.variables.get("redirect_to")
+    _write_invitation(asked, tx, user.id, message.recipient, redirect_to, **variables)
 
 
 def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:

@@ -6,21 +6,17 @@ from flask import Blueprint, Response, json, jsonify
 
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
-from auth.flows import admission
 from auth.flows.account import removal
-from auth.flows.admin import messages, users
+from auth.flows.admin import links, messages, users
 from auth.flows.history import timeline
-from auth.flows.links.targets import requested_target
-from auth.flows.messages import outgoing
-from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
+from auth.web import counted, counts, dialect, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
 from auth.web.paging import bounds, paginated
-from sql import Transaction, queries
+from sql import queries
 
 blueprint = Blueprint("admin", __name__)
 
@@ -29,8 +25,6 @@ MOST_EVENTS = 100_000
 # A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
-# The purposes of links that make a user.
-_CREATING = ("signup", "invite")
 
 
 @blueprint.post("/admin/users")
@@ -128,58 +122,7 @@ def logout_any_user(user_id: str) -> Response:
 @guard.service_role
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
-    asked = current_asked()
-    body = read_body(schemas.NewLink())
-    # The variant decides to which address the client emails the link. Both confirm the new address.
-    purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
-    email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
-    password_hash = None
-    if "password" in body and purpose in ("signup", "recovery"):
-        check_strength(latchkey.settings, body["password"], [email], latchkey.leaked_passwords)
-        password_hash = latchkey.passwords.hash(body["password"])
-    redirect_to = requested_target(asked, purpose, body) or latchkey.settings.site_url
-    message = outgoing.Message(asked, new_email or email)
-    new_id = None
-    if purpose in _CREATING and queries.select_user_of_address(latchkey.db, address=email) is None:
-        new_id = admission.may_become(asked, email, None, data=body["data"], is_vouched=True)
-    with latchkey.db.transaction() as tx:
-        own = {"is_invited": purpose == "invite", "password_hash": password_hash}
-        created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None
-        user_id = created_id or _known_user(tx, purpose, body, password_hash)
-        if new_email:
-            taken = queries.select_user_of_address(tx, address=new_email)
-            if taken and not taken.gives_way:
-                raise ApiError("email_exists")
-            queries.request_email_change(tx, user_id=user_id, new_email=new_email)
-        link_password = password_hash if purpose == "recovery" else None
-        message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
-        acts = ["user_created" if created_id else None, "link_generated"]
-        details = {"purpose": purpose, "new_email": new_email, "by": "link" if created_id else None}
-        audit.record(tx, user_id, email, acts, ["user.created" if created_id else None], **details)
-        user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
-    parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
-    link = {
-        "action_link": outgoing.own_url(latchkey.settings, "verify", parameters),
-        "email_otp": message.code,
-        "hashed_token": message.link,
-        "verification_type": body["type"],
-        "redirect_to": redirect_to,
-    }
-    return JsonResponse(json.dumps(json.loads(user) | link))
-
-
-def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> str:
-    """Return the id of a link's user. A sign-up or invitation takes over an unconfirmed user."""
-    user = found(queries.lock_user_by_email(tx, email=body["email"]), "email.user_not_found")
-    if purpose in _CREATING:
-        if user.is_confirmed:
-            raise ApiError("email_exists")
-        own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
-        # A stranger may know the previous one.
-        queries.set_password(tx, user_id=user.id, password_hash=password_hash)
-        queries.take_over_unconfirmed(tx, user_id=user.id, **own)
-        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved", voids=True)
-    return user.id
+    return JsonResponse(json.dumps(links.generate(current_asked(), read_body(schemas.NewLink()))))
 
 
 @blueprint.post("/admin/invite")

@@ -14,6 +14,7 @@ from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
+from auth.flows.sign_up.sign_up import dispute
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -148,8 +149,7 @@ def _confirm_address(
     shown = {"is_shown": is_shown, "network": asked.client["network"]}
     if is_disputed:
         # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
-        other: dict[str, Any] = {"address": spent.target, "is_repeated": True}
-        queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
+        dispute(tx, queries.select_person(tx, user_id=user.id, session_id=None))
     proved = queries.confirm_address(tx, token_id=spent.id, provider=kind, **shown)
     if is_disputed and proved.is_first:
         # That leaves the password of a user who has signed in unconfirmed.

@@ -1,28 +1,32 @@
 """Requests for a message. The outcome does not reveal whether one was sent, as anyone may enter any
 address."""
 
+import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from auth.core.tokens import one_time
 from auth.flows import admission
-from auth.flows.admin import targets
-from auth.flows.admission import may_become
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import code_address, lock_caller
-from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit
+from auth.flows.sign_up.sign_up import create_addressed_user, dispute
+from auth.rules import links
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
+from sql.acts import Act
+
+_SIGN_UPS = ("signup", "sms_signup")
 
 
-def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
-    """Send a message and return its id.
-
-    Every address runs the same statements and writes a message, perhaps of kind `none`. Only an
-    administrator, who acts on the user `target_id`, gets a refusal with the reason.
+def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
+    """Send a message and return its id. Every address runs the same statements and writes a message, perhaps
+    of kind `none`.
     """
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(asked, email, phone)
@@ -30,57 +34,81 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
     message = outgoing.Message(asked, address, channel=body.get("channel"))
     new_id, refusal = None, dict[str, Any]()
     if body.get("create_user") and not asked.settings.disable_signup:
+        new_id = str(uuid.uuid4())
         try:
-            new_id = may_become(asked, email, phone, data=body.get("data"))
+            admission.check(asked, new_id, email, phone, data=body.get("data"))
         except ApiError:
             # Only for the audit log: the client must not learn that the address is free.
-            refusal = asked.noted.subject["details"] if asked.noted.subject else {}
-    take = outgoing.take_quota if target_id else outgoing.count
-    has_quota = take(asked, address).refused_by is None
-    with targets.act(asked) if target_id else acts.begin(asked.db) as tx:
-        created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
-        if target_id:
-            targets.lock(asked, tx, target_id)
-        browser = {"browser_hash": body.get("browser_hash")}
-        is_other = purpose not in ("signup", "sms_signup")
+            new_id, refusal = None, asked.noted.subject["details"] if asked.noted.subject else {}
+    has_quota = outgoing.count(asked, address).refused_by is None
+
+    # The constraint decides who gets the address.
+    def insert(act: Act) -> None:
+        create_addressed_user(act, body, new_id if has_quota else None, "message")
+
+    find = partial(queries.find_recipient, address=address, purpose=purpose)
+    with acts.on_found(asked.db, find, before=insert) as (act, _):
+        recipient = recipient_of(act, purpose, address)
+        user_id, is_due = recipient.user_id, has_quota and recipient.is_due
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
-        other: dict[str, Any] = {"address": address, "is_repeated": is_other}
-        queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
-        user = queries.lock_recipient(tx, purpose=purpose, email=email, phone=phone, **browser)
-        user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
-        if target_id and not (is_due and user_id == target_id):
-            raise ApiError("undue.validation_failed")
-        bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker(asked)}
-        write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
-        done = ["user_created" if created_id else None, "message_requested"]
-        events = ["user.created" if created_id else None]
-        details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
+        dispute(act, recipient.holder if purpose not in _SIGN_UPS else None)
+        bound_to = {"code_challenge": body.get("code_challenge"), "browser_hash": body.get("browser_hash")}
+        write_requested(act, message, purpose, user_id, link, bound_to | waiting.asker(asked), is_due=is_due)
+        is_created = new_id is not None and user_id == new_id
+        names = ["user_created" if is_created else None, "message_requested"]
+        events = ["user.created" if is_created else None]
+        details = {"by": "message" if is_created else None, "purpose": purpose, "is_sent": is_due}
         # The hook was asked about a new user. Its answer does not concern an existing one.
-        details |= refusal if user is None else {}
-        audit.record(tx, user_id, email, done, events, **details)
+        details |= refusal if user_id is None else {}
+        audit.record(act, user_id, email, names, events, **details)
     if has_quota and not is_due:
-        why = "the user of this address is banned or needs none" if user else "no user has this address"
+        why = "no user has this address"
+        why = "the user of this address is banned or needs none" if user_id else why
         outgoing.tell_developer(asked, address, f"not sent: {why}")
     return message.id
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """The user who gets a message at an address, if there is one, and the one who has the address."""
+
+    user_id: str | None
+    is_due: bool
+    holder: "queries.SelectPerson | None"
+
+
+def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
+    """Return who gets a message of a purpose at an address. The users are locked."""
+    ids = queries.find_recipient(tx, address=address, purpose=purpose)
+    holder = queries.select_person(tx, user_id=ids.holder_id, session_id=None)
+    waiting = queries.select_person(tx, user_id=ids.waiting_id, session_id=None)
+    user = waiting if purpose in one_time.CHANGES else holder
+    if user is None:
+        return Recipient(None, False, holder)
+    holders = [facts.person_of(holder)] if holder else []
+    return Recipient(user.id, links.is_due(purpose, facts.person_of(user), holders, user.now), holder)
 
 
 def write_requested(
     tx: Transaction,
     message: outgoing.Message,
     purpose: str,
-    user: Any,
+    user_id: str | None,
     link: dict[str, str | None],
     bound_to: dict[str, Any],
     *,
     is_due: bool = True,
     **variables: Any,
 ) -> None:
-    """Write a message and its token for a row of `lock_recipient`; one of kind `none` unless it is due."""
-    user_id = user and user.id
-    own = {"session_id": user and user.session_id, "password_hash": user and user.own_password_hash}
+    """Write a message and its token for a user; one of kind `none` unless it is due."""
+    browser_hash = bound_to["browser_hash"]
+    known = queries.select_request(tx, user_id=user_id, purpose=purpose, browser_hash=browser_hash)
+    own = {"session_id": known and known.session_id, "password_hash": known and known.own_password_hash}
     message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **own)
+    if known and purpose == "signup":
+        variables |= {"user_agent": known.user_agent, "requested_at": known.signed_up_at}
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
-    message.write(tx, user_id, kind, secret=is_due, **link | variables | (user.sign_up if user else {}))
+    message.write(tx, user_id, kind, secret=is_due, **link | variables)
 
 
 def send_reauthentication_code(

@@ -15,6 +15,7 @@ from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.delivery import dev_inbox
+from auth.rules.messages import address_of_notices
 from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -118,8 +119,8 @@ class Message:
 
 def proved_address(asked: Asked, user: Any) -> str | None:
     """Return the address for a user's notices."""
-    phone = user.phone if user.phone_proved and asked.settings.offers_phone else None
-    return user.email if user.email_proved else phone
+    proved = {"email_proved": user.email_proved, "phone_proved": user.phone_proved}
+    return address_of_notices(user.email, user.phone, **proved, offers_phone=asked.settings.offers_phone)
 
 
 def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:

@@ -11,7 +11,7 @@ from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.flows import admission
-from auth.flows.admission import is_listed, may_become
+from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
@@ -84,7 +84,8 @@ def sign_in(
                 outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
-                user_id = may_become(asked, identity.email, None, data=data, provider=provider)
+                user_id = str(uuid.uuid4())
+                admission.check(asked, user_id, identity.email, None, data=data, provider=provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal

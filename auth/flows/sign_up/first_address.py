@@ -8,7 +8,9 @@ from auth.core.providers.client import ExternalIdentity
 from auth.flows.admission import is_listed
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
-from auth.web import audit
+from auth.rules.messages import message_of_first_address
+from auth.rules.users import gives_way
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -34,14 +36,17 @@ def request_address(
     """
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
-    purpose = kind = "email_change" if is_email else "phone_change"
-    user_id = recipient_id = caller.id
-    owner = queries.select_address_owner(tx, address=address) if is_without_address(caller) else None
-    if owner and not owner.gives_way:
-        kind = "signup_attempt" if is_email else "none"
-        user_id, recipient_id = None, owner.id
-    message.write_token(tx, user_id, purpose, session_id=asked.caller.session_id, **columns)
-    message.write(tx, recipient_id, kind, secret=user_id is not None, redirect_to=columns.get("redirect_to"))
+    purpose, owner = "email_change" if is_email else "phone_change", None
+    if is_without_address(caller):
+        held = queries.select_address_owner(tx, address=address)
+        owner = queries.select_person(tx, user_id=held and held.id, session_id=None)
+    is_taken = owner is not None and not gives_way(facts.person_of(owner), owner.now)
+    kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
+    recipient_id = owner.id if owner and is_taken else caller.id
+    message.write_token(
+        tx, None if is_taken else caller.id, purpose, session_id=asked.caller.session_id, **columns
+    )
+    message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
 
 
 def set_addresses(asked: Asked, tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:

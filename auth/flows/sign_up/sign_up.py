@@ -1,17 +1,22 @@
-from collections.abc import Callable
+import uuid
+from functools import partial
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.flows.admission import may_become
+from auth.flows import admission
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Session, open_session
 from auth.flows.sign_in import waiting
-from auth.web import audit
+from auth.rules.first_proof import disputes_sign_up
+from auth.rules.messages import message_of_sign_up
+from auth.rules.users import is_unused_sign_up
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
+from sql.acts import Act
 
 
 def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
@@ -23,8 +28,10 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
     if settings.disable_signup:
         raise ApiError("signup_disabled")
     check_strength(asked.settings, body["password"], [email, phone], asked.parts.leaked_passwords)
+    user_id = str(uuid.uuid4())
+    admission.check(asked, user_id, email, phone, data=body["data"], doing="Sign-up")
     columns = {
-        "user_id": may_become(asked, email, phone, data=body["data"], doing="Sign-up"),
+        "user_id": user_id,
         "email": email,
         "phone": phone,
         "password_hash": asked.parts.passwords.hash(body["password"], email or phone),
@@ -42,51 +49,55 @@ def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
     """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
-    columns = {"user_id": may_become(asked, None, None, data=body["data"]), "user_metadata": body["data"]}
-    session = _create(
-        asked, lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
-    )
-    return found(session, "unexpected_failure")
+    user_id = str(uuid.uuid4())
+    admission.check(asked, user_id, None, None, data=body["data"])
+    made = {"by": "anonymous", "method": "anonymous"}
+    with acts.begin(asked.db) as act:
+        queries.insert_anonymous_user(act, user_id=user_id, user_metadata=body["data"])
+        session = _begin(asked, act, user_id, None, made)
+    return session or _continue(asked, user_id, None, made["method"])
 
 
 def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
     """Create a user with a confirmed address, and return the session."""
-    email = columns["email"]
+    user_id, email = columns["user_id"], columns["email"]
+    made = {"by": "signup", "method": "password"}
 
-    def insert(tx: Transaction) -> str | None:
-        user = queries.insert_sign_up(tx, **columns, is_confirmed=True)
-        if user.is_created:
-            return user.id
-        owner = queries.select_address_owner(tx, address=email or columns["phone"])
-        queries.record_refused_sign_up(tx, user_id=owner and owner.id)
+    # The constraint decides who gets the address.
+    def insert(act: Act) -> None:
+        queries.insert_sign_up(act, **columns, is_confirmed=True)
+
+    find = partial(queries.find_holder, address=email or columns["phone"])
+    with acts.on_found(asked.db, find, before=insert) as (act, owners):
+        is_created = owners == [user_id]
+        session = _begin(asked, act, user_id, email, made) if is_created else None
+        if not is_created:
+            queries.record_refused_sign_up(act, user_id=next(iter(owners), None))
+    if not is_created:
+        raise ApiError("user_already_exists")
+    return session or _continue(asked, user_id, email, made["method"])
+
+
+def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[str, str]) -> Session | None:
+    """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
+    found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
+    if is_asked(asked, for_client=True):
+        audit.record(act, user_id, email, ["user_created"], ["user.created"], **made)
         return None
+    row = open_session(asked, act, user_id, made["method"], Issue())
+    names, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+    audit.record(act, user_id, email, names, events, **made, session_id=row.session_id)
+    return Session(row, Issue())
 
-    return found(_create(asked, insert, email, "signup", "password"), "user_already_exists")
 
-
-def _create(
-    asked: Asked, insert: Callable[[Transaction], str | None], email: str | None, by: str, method: str
-) -> Session | None:
-    """Insert a user and open a session, in one transaction unless the token hook is called in between.
-
-    Return None if no user was inserted.
-    """
-    made = {"by": by, "method": method}
-    with asked.db.transaction() as tx:
-        user_id = insert(tx)
-        if user_id is None:
-            return None
-        if not is_asked(asked, for_client=True):
-            row = open_session(asked, tx, user_id, method, Issue())
-            acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-            audit.record(tx, user_id, email, acts, events, **made, session_id=row.session_id)
-            return Session(row, Issue())
-        audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
+def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Session:
+    """Open the session of a new user with the answer of the token hook."""
     issue = about_new(asked, user_id, method, for_client=True)
-    with asked.db.transaction() as tx:
-        row = open_session(asked, tx, user_id, method, issue)
+    with acts.on(asked.db, user_id) as act:
+        found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
+        row = open_session(asked, act, user_id, method, issue)
         details = {"method": method, "session_id": row.session_id}
-        audit.record(tx, user_id, email, ["signed_in"], ["auth.login"], **details)
+        audit.record(act, user_id, email, ["signed_in"], ["auth.login"], **details)
     return Session(row, issue)
 
 
@@ -108,32 +119,68 @@ def _sign_up_unconfirmed(
     link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
     own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
     counted = outgoing.take_quota(asked, address, is_new=True, hides_recipient=True)
-    with asked.db.transaction() as tx:
-        user = queries.insert_sign_up(tx, **columns, is_confirmed=False)
-        owner = queries.select_address_owner(tx, address=address)
-        owner_id = owner and owner.id
-        is_repeated = bool(is_hidden and owner and owner.is_unused) and not user.is_created
-        # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
-        queries.dispute_sign_up(tx, address=address, is_repeated=is_repeated, **own)
-        kind = "signup_attempt" if is_hidden and owner and email else "none"
-        if user.is_created or is_repeated:
-            kind = "signup"
-        # Beyond the quota no email is sent, and the sign-up could not be confirmed.
-        kind = "none" if counted.refused_by else kind
-        has_secrets = kind == "signup"
-        message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
-        message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=link["redirect_to"])
+    drafts = []
 
-        if user.is_created:
+    # The constraint decides who gets the address.
+    def insert(act: Act) -> None:
+        drafts.append(queries.insert_sign_up(act, **columns, is_confirmed=False))
+
+    find = partial(queries.find_holder, address=address)
+    with acts.on_found(asked.db, find, before=insert) as (act, owners):
+        owner_id = next(iter(owners), None)
+        owner = act.read(queries.select_person, user_id=owner_id, session_id=None)
+        is_created = owner_id == columns["user_id"]
+        is_unused = owner is not None and is_unused_sign_up(facts.person_of(owner), owner.now)
+        is_repeated = is_hidden and is_unused and not is_created
+        # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
+        dispute(act, owner if is_repeated else None, **own)
+        kind = message_of_sign_up(
+            is_mail=email is not None,
+            is_new=is_created,
+            is_repeated=is_repeated,
+            has_owner=owner is not None,
+            is_hidden=is_hidden,
+            # Beyond the quota no email is sent, and the sign-up could not be confirmed.
+            is_stopped=counted.refused_by is not None,
+        )
+        has_secrets = kind == "signup"
+        message.write_token(act, owner_id if has_secrets else None, purpose, **link, **own)
+        message.write(act, owner_id, kind, secret=has_secrets, redirect_to=link["redirect_to"])
+
+        if is_created:
             made = {"by": "signup", "method": "password"}
-            audit.record(tx, user.id, email, ["user_created"], ["user.created"], **made)
+            audit.record(act, owner_id, email, ["user_created"], ["user.created"], **made)
         elif has_secrets:
-            audit.record(tx, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
+            audit.record(act, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
-            queries.record_refused_sign_up(tx, user_id=owner_id)
-    if not user.is_created and not is_hidden:
+            queries.record_refused_sign_up(act, user_id=owner_id)
+    if not is_created and not is_hidden:
         raise ApiError("user_already_exists")
-    return user
+    return drafts[-1]
+
+
+def dispute(
+    tx: Transaction,
+    owner: "queries.SelectPerson | None",
+    *,
+    password_hash: str | None = None,
+    user_metadata: dict[str, Any] | None = None,
+) -> None:
+    """Leave nobody's password and data of an address with several sign-ups, until its proof.
+
+    `owner` is the locked row of the user who has the address. Without a password, the other one is a request
+    for a message.
+    """
+    owner_id = owner and owner.id
+    same = queries.compare_sign_up(
+        tx, user_id=owner_id, password_hash=password_hash, user_metadata=user_metadata or {}
+    )
+    is_disputed = (
+        owner is not None
+        and same is not None
+        and disputes_sign_up(facts.person_of(owner), **same._asdict(), now=owner.now)
+    )
+    queries.dispute_sign_up(tx, user_id=owner_id if is_disputed else None, password_hash=password_hash)
 
 
 def create_addressed_user(

@@ -1,0 +1,71 @@
+"""Whose an address may become (rule 9): what settings, lists and rows say of it. The hook decides too."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from auth.rules.refusals import Refusal
+from auth.rules.users import AddressKind, User, gives_way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The settings. Without `domains` all are allowed, without `sms_countries` all numbers."""
+
+    email_enabled: bool
+    phone_enabled: bool
+    domains: frozenset[str] = frozenset()
+    blocked_domains: frozenset[str] = frozenset()
+    sms_countries: tuple[str, ...] = ()
+
+
+def refusal_of_address(
+    email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool, is_first: bool
+) -> Refusal | None:
+    """Refuse what settings and lists do not let a user get. Without an address, the user is anonymous.
+
+    `is_first` unless the user has another address, and then a phone has passed the lists.
+    """
+    refusal = refusal_of_channel(email, phone, policy, is_possible_phone=is_possible_phone)
+    if refusal is None and (email or is_first) and not is_listed(email, policy):
+        return "email_address_not_authorized"
+    return refusal
+
+
+def refusal_of_channel(
+    email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool, sends: bool = True
+) -> Refusal | None:
+    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach.
+
+    A user with such a number can still sign in with a password.
+    """
+    if email and not policy.email_enabled:
+        return "email_provider_disabled"
+    if phone and not policy.phone_enabled:
+        return "phone_provider_disabled"
+    if not (phone and sends):
+        return None
+    if not is_possible_phone:
+        return "phone.validation_failed"
+    if policy.sms_countries and not phone.startswith(policy.sms_countries):
+        return "country.validation_failed"
+    return None
+
+
+def is_listed(email: str | None, policy: Admission, *, is_proved: bool = True) -> bool:
+    """Whether the lists of domains allow an email, or a user without one.
+
+    A blocked domain blocks its subdomains. AUTH_SIGNUP_DOMAINS needs an email that a trusted provider has
+    verified, or that will be proved.
+    """
+    labels = (email or "").rpartition("@")[2].split(".")
+    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
+    is_allowed = not policy.domains or (is_proved and domain in policy.domains)
+    return is_allowed and policy.blocked_domains.isdisjoint((domain, *parents))
+
+
+def refusal_of_holders(kind: AddressKind, holders: Iterable[User], now: datetime) -> Refusal | None:
+    """Refuse an address that another user holds, unless that user gives way."""
+    if all(gives_way(holder, now) for holder in holders):
+        return None
+    return "email_exists" if kind == "email" else "phone_exists"
