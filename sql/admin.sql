@@ -74,9 +74,6 @@ SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::te
   JOIN users AS u ON u.id = page.id
  CROSS JOIN user_object_for(u, :audience) AS shown;
 
--- name: remove_user(id uuid)
-DELETE FROM users WHERE id = :id;
-
 -- name: make_administrator(id uuid, acted_at timestamptz)
 UPDATE users
    SET role = 'admin', admin_since = coalesce(admin_since, :acted_at), updated_at = :acted_at
