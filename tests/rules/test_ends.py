@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, astuple
 from typing import Any, get_args
 
@@ -147,6 +148,38 @@ def decide(rules, each) -> Any:
 
 def test_python_ends_what_sql_ends_and_no_mutant_does(tables):
     check(compare(tables), ends, decide, MUTANTS)
+
+
+def test_batches_end_what_the_functions_of_the_release_before_end(tables):
+    """Sessions at applications that refuse the user, and everything of a restored database."""
+    sessions = insert_holdings(tables, tables.cases // 10)
+    tables.run("UPDATE oauth_clients SET allowed_roles = ARRAY['staff']")
+    lost = ends.what_ends("access_lost", has_session=True)
+    restored = ends.what_ends("restored", has_session=False)
+    for previous, present, end in (
+        (
+            "end_lost_access(u)",
+            "end_refused_sessions(u, %(reason)s, %(reach)s, %(keys_up_to)s, %(with_grants)s, now())",
+            lost,
+        ),
+        (
+            "end_access(u.id, NULL, 'restored')",
+            "end_holdings(u.id, NULL, %(reason)s, %(reach)s, %(keys_up_to)s, %(with_grants)s, now())",
+            restored,
+        ),
+    ):
+        assert left_of_all(tables, sessions, previous, end) == left_of_all(tables, sessions, present, end)
+
+
+def left_of_all(tables: Tables, ids: Iterable[str], call: str, end: ends.End) -> list[Any]:
+    """Return what a call for each user leaves, which ends something of some users."""
+    tables.run("SAVEPOINT before")
+    before = [tables.all(LEFT, user_id=id, reason=end.reason) for id in ids]
+    tables.run(f"SELECT {call} FROM users AS u", **asdict(end))
+    left = [tables.all(LEFT, user_id=id, reason=end.reason) for id in ids]
+    tables.run("ROLLBACK TO SAVEPOINT before")
+    assert left != before
+    return left
 
 
 def test_each_reason_of_a_session_has_one_size(database):

@@ -33,7 +33,7 @@ from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.errors import ERRORS
 from auth.web.forms import SESSION
-from sql import queries
+from sql import acts, queries
 
 _numbers = itertools.count(1)
 
@@ -259,8 +259,7 @@ class Service:
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()
         sealed = self._parts.sealer.seal(secret, id)
-        with self._parts.db.transaction() as tx:
-            queries.lock_user(tx, user_id=user_id)
+        with acts.on(self._parts.db, user_id) as tx:
             queries.insert_factor(
                 tx, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
             )
