@@ -1046,9 +1046,7 @@ class LockUserByEmail(NamedTuple):
     email_proved: bool
     phone: str | None
     phone_proved: bool
-    is_confirmed: bool
     is_banned: bool
-    is_invited: bool
 
 def lock_user_by_email(on: Runner, /, *, email: str | None) -> LockUserByEmail | None: ...
 
