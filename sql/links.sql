@@ -1,6 +1,8 @@
 -- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
 --                             is_invited boolean) -> row?
+-- Inserts no user without an id, or if the address is taken. It is the first statement of an act, whose time
+-- is BEGIN.
 WITH created AS (
   INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
                      made_by, invited_at, confirmation_sent_at, password_vouched)
@@ -17,9 +19,7 @@ WITH created AS (
 SELECT (users).id FROM created;
 
 -- name: lock_user_by_email(email text) -> row? (phone?)
-SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
-       is_banned(users) AS is_banned,
-       invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
+SELECT id, email, role, email_proved, phone, phone_proved, is_banned(users) AS is_banned
   FROM users
  WHERE email = :email
    FOR UPDATE;

@@ -1,27 +1,16 @@
--- name: count_message(address text, windows jsonb, site text, channel text, most integer, seconds integer)
---   -> row (refused_by?, amount?, remaining?, resets_in?)
--- Counts a request for a message in the windows of its recipient, in the total of its channel, and in its
--- network's tenth of that. `refused_by` is the window that refuses the message: an unproved recipient gets
--- nothing beyond the tenth, beyond three quarters of the SMS total, or beyond the mail total; a proved one no
--- SMS beyond the total. Beyond its tenth, a network counts in the total only with sent messages, or it could
--- use up the total. Then another window counts instead, so that all requests take equally long. A null
--- address is not proved.
-SELECT refused_by, recipient.amount, greatest(0, recipient.remaining) AS remaining, recipient.resets_in,
-       CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
-                       WHEN 'recipient' THEN recipient.resets_in ELSE 0 END AS seconds_left
+-- name: count_message(address text, windows jsonb, site text, channel text, seconds integer)
+--   -> row (amount?, remaining?, resets_in?, of_network?, seconds_left?)
+-- Counts a request for a message in the windows of its recipient, of which the tightest is returned, and in
+-- its network's tenth of the total of the channel. A null address is not proved, a null site has no tenth.
+SELECT EXISTS (SELECT FROM users WHERE has_proved(users, :address)) AS is_proved,
+       recipient.amount, recipient.remaining, recipient.resets_in, tenth.count AS of_network,
+       tenth.seconds_left
   FROM take_from_windows(:windows) AS recipient
- CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE has_proved(users, :address))) AS known (is_proved)
   LEFT JOIN LATERAL add_to_count((CASE WHEN :site IS NOT NULL THEN :channel || '_tenth' END, :site,
-                                  NULL, NULL, :seconds)::failure_limit, 1) AS tenth ON true
- CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, :most / 10), false)
-                            AND NOT (is_proved AND recipient.remaining < 0 IS NOT TRUE)) AS network (is_over)
-  LEFT JOIN LATERAL add_to_count((:channel || CASE WHEN is_over THEN '_over' ELSE '' END,
-                                  NULL, NULL, NULL, :seconds)::failure_limit, 1) AS total ON true
- CROSS JOIN LATERAL (SELECT CASE WHEN is_over THEN 'tenth'
-                                 WHEN total.count > CASE WHEN is_proved <> (:channel = 'mail') THEN :most
-                                                         WHEN :channel = 'sms' THEN (:most * 3 + 3) / 4 END
-                                 THEN 'total'
-                                 WHEN recipient.remaining < 0 THEN 'recipient' END) AS found (refused_by);
+                                  NULL, NULL, :seconds)::failure_limit, 1) AS tenth ON true;
+
+-- name: count_in_total(kind text, seconds integer) -> row
+SELECT count, seconds_left FROM add_to_count((:kind, NULL, NULL, NULL, :seconds)::failure_limit, 1);
 
 -- name: select_wait(windows jsonb) -> row
 SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds

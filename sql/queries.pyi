@@ -1036,9 +1036,7 @@ class LockUserByEmail(NamedTuple):
     email_proved: bool
     phone: str | None
     phone_proved: bool
-    is_confirmed: bool
     is_banned: bool
-    is_invited: bool
 
 def lock_user_by_email(on: Runner, /, *, email: str | None) -> LockUserByEmail | None: ...
 
@@ -1067,13 +1065,20 @@ class LockAdministrators(NamedTuple):
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
 
 class CountMessage(NamedTuple):
-    refused_by: str | None
+    is_proved: bool
     amount: int | None
     remaining: int | None
     resets_in: float | None
+    of_network: int | None
+    seconds_left: float | None
+
+def count_message(on: Runner, /, *, address: str | None, windows: Any | None, site: str | None, channel: str | None, seconds: int | None) -> CountMessage: ...
+
+class CountInTotal(NamedTuple):
+    count: int  # type: ignore[assignment]
     seconds_left: float
 
-def count_message(on: Runner, /, *, address: str | None, windows: Any | None, site: str | None, channel: str | None, most: int | None, seconds: int | None) -> CountMessage: ...
+def count_in_total(on: Runner, /, *, kind: str | None, seconds: int | None) -> CountInTotal: ...
 
 class SelectWait(NamedTuple):
     seconds: float

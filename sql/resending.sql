@@ -25,7 +25,7 @@ SELECT pg_notify('outbox', '') AS notified,
   FROM hurried;
 
 -- name: renew_undo_token(id uuid, token_hash bytea)
-UPDATE one_time_tokens AS t SET token_hash = :token_hash WHERE t.id = :id AND is_good_link(t);
+UPDATE one_time_tokens SET token_hash = :token_hash WHERE id = :id AND spent_at IS NULL;
 
 -- name: copy_notice(id uuid, new_id uuid, secret bytea)
 -- The copy keeps the time of the event.

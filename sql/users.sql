@@ -14,7 +14,8 @@ UPDATE users
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
--- The user object is built from the draft, so that it is the same for a taken address.
+-- The user object is built from the draft, so that it is the same for a taken address. It is the first
+-- statement of an act, whose time is BEGIN.
 WITH draft AS (
   SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(

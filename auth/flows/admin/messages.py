@@ -199,7 +199,9 @@ def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[s
 def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:
     """Copy a notice. If its undo link was never sent, the copy gets a new one."""
     id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
-    if message.has_link:
+    # The link may have been used, or have expired, before its user was locked.
+    present = queries.select_message(tx, id=message.id)
+    if present and present.has_link:
         renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
         if queries.renew_undo_token(tx, **renewed):
             sealed = asked.parts.sealer.seal_json({"token": token}, id)

@@ -3,8 +3,9 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from limits import RateLimitItem
@@ -15,7 +16,7 @@ from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.delivery import dev_inbox
-from auth.rules.messages import address_of_notices
+from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, what_stops_message
 from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -139,35 +140,52 @@ def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = 
     message.write(tx, user.id, kind, **others)
 
 
-def count(
-    asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False
-) -> "queries.CountMessage":
+@dataclass(frozen=True)
+class Counted:
+    """What stops a message, and for how long; and the tightest window of its recipient."""
+
+    refused_by: Literal["tenth", "total", "recipient"] | None = None
+    seconds_left: float = 0
+    amount: int | None = None
+    remaining: int = 0
+    resets_in: float = 0
+
+
+def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False) -> Counted:
     """Count a request for a message, and return the refusal, if any. Call it outside a transaction."""
     # A transaction would keep the total locked. `windows` replace those of the recipient; a recipient that
     # `is_new` counts as unproved.
     settings = asked.settings
+    if not settings.rate_limits_enabled:
+        return Counted()
     site = None if asked.actor == "service_role" else networks.site_of(asked.client["network"])
     if not windows:
         windows = [*_windows_here(asked, address)]
         per_recipient = settings.rate_limit_messages_per_recipient
         windows += [counts.window("message", limit, address) for limit in per_recipient]
-    is_mail = addresses.is_email(address)
-    total = settings.rate_limit_mail_total if is_mail else settings.rate_limit_sms_total
-    row = queries.count_message(
-        asked.db,
-        address=None if is_new else address,
-        windows=json.dumps(windows if settings.rate_limits_enabled else []),
-        site=site,
-        channel=("mail" if is_mail else "sms") if settings.rate_limits_enabled else None,
-        most=total.amount,
-        seconds=total.get_expiry(),
+    channel: Channel = "mail" if addresses.is_email(address) else "sms"
+    total = settings.rate_limit_mail_total if channel == "mail" else settings.rate_limit_sms_total
+    most, seconds = total.amount, total.get_expiry()
+    asking = {"address": None if is_new else address, "windows": json.dumps(windows), "site": site}
+    own = queries.count_message(asked.db, **asking, channel=channel, seconds=seconds)
+    is_proved, left = own.is_proved, own.remaining
+    is_beyond = is_beyond_tenth(own.of_network, most, is_proved=is_proved, recipient_left=left)
+    # Beyond its tenth, a network must not use up the total. Another window counts instead, so that all
+    # requests take equally long.
+    kind = f"{channel}_over" if is_beyond else channel
+    overall = queries.count_in_total(asked.db, kind=kind, seconds=seconds)
+    refused_by = what_stops_message(
+        channel, overall.count, most, is_beyond=is_beyond, is_proved=is_proved, recipient_left=left
     )
-    if row.refused_by:
-        _log_unsent(asked, address, _reason(row, windows, total, "MAIL" if is_mail else "SMS"))
-    return row
+    waits = {"tenth": own.seconds_left, "total": overall.seconds_left, "recipient": own.resets_in}
+    wait = waits[refused_by] if refused_by else None
+    counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0)
+    if refused_by:
+        _log_unsent(asked, address, _reason(counted, windows, total, channel.upper()))
+    return counted
 
 
-def _reason(row: "queries.CountMessage", windows: Windows, total: RateLimitItem, channel: str) -> str:
+def _reason(row: Counted, windows: Windows, total: RateLimitItem, channel: str) -> str:
     """Return why a message is not sent: the limit, its setting, and when the next message may be sent."""
     amount, seconds, setting = total.amount, total.get_expiry(), f"AUTH_RATE_LIMIT_{channel}_TOTAL"
     if row.refused_by == "recipient":
@@ -198,7 +216,7 @@ def tell_developer(asked: Asked, address: str, reason: str) -> None:
 
 def take_quota(
     asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
-) -> "queries.CountMessage":
+) -> Counted:
     """Count like `count`. Refuse what it refuses, except by the windows of `hides_recipient`."""
     row = count(asked, address, windows, is_new=is_new)
     if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
@@ -206,7 +224,7 @@ def take_quota(
     return row
 
 
-def _refusal(asked: Asked, address: str, row: "queries.CountMessage") -> ApiError:
+def _refusal(asked: Asked, address: str, row: Counted) -> ApiError:
     if row.refused_by == "total" and asked.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":
@@ -233,7 +251,7 @@ def _windows_here(asked: Asked, address: str) -> Windows:
     return [counts.window("message", limit, address, network) for limit in limits]
 
 
-def add_quota_headers(asked: Asked, row: Any) -> None:
+def add_quota_headers(asked: Asked, row: Counted) -> None:
     """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
         asked.noted.add_window(Window(row.amount, row.remaining, row.resets_in))

@@ -238,3 +238,36 @@ def test_user_without_a_password_can_recover(client, service_role, ask):
     session = assert_signs_in(client, "recovery", ask(DAVE, "/recover").token)
     assert session.put("/user", json={"password": PASSWORD}).status_code == 200
     assert sign_in(client, DAVE).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM users WHERE id = %s", "UPDATE users SET email = 'moved@example.com' WHERE id = %s"],
+)
+class TestUserWhoLosesTheAddressMeanwhile:
+    """The request has found the user, and waits for the act that takes the address away."""
+
+    def test_nobody_gets_a_message_but_a_new_user(self, client, alice, database, outbox, change):
+        with database.locked("users", alice.id, change) as lock:
+            asking = lock.start(lambda: client.post("/magiclink", json={"email": alice.email}))
+        assert_ok(asking.result(), ON_ITS_WAY)
+        new = database.one("SELECT id, made_by FROM users WHERE email = %(email)s", email=alice.email)
+        assert (new.id != alice.id, new.made_by) == (True, "message")
+        session = assert_signs_in(client, "magiclink", outbox.last().token)
+        assert session.get("/user").json["id"] == new.id
+
+    def test_without_a_new_user_nobody_gets_a_message(self, client, alice, database, outbox, change):
+        with database.locked("users", alice.id, change) as lock:
+            asking = lock.start(lambda: client.post("/recover", json={"email": alice.email}))
+        assert_ok(asking.result(), ON_ITS_WAY)
+        assert [message.kind for message in outbox.sent()] == []
+        assert database.value("SELECT kind FROM outbox") == "none"
+
+    def test_sign_up_gets_the_address(self, client, alice, database, outbox, change):
+        body = {"email": alice.email, "password": PASSWORD}
+        with database.locked("users", alice.id, change) as lock:
+            asking = lock.start(lambda: client.post("/signup", json=body))
+        assert asking.result().status_code == 201
+        new = database.one("SELECT id, made_by FROM users WHERE email = %(email)s", email=alice.email)
+        assert (new.id, new.made_by) == (asking.result().json["id"], "signup")
+        assert outbox.last().kind == "signup"
