@@ -19,3 +19,27 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 
 -- name: lock_administrators() -> row
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
+
+-- name: lock_session(session_id uuid, ip inet, user_agent text, audience text)
+--   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
+--     used_counter?, successor_counter?, echoes?)
+-- A session, to refresh it, as the previous holder of its lock left it.
+SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.resource,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
+       (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
+       methods_of(s) AS amr,
+       u.role, u.made_by, u.converted_at, u.banned_until,
+       verified.oldest AS oldest_factor_at, verified.has_second_step,
+       with_audience(copy.object, :audience) AS user_object,
+       clock_timestamp() AS now
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+  JOIN user_objects AS copy ON copy.user_id = u.id
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ WHERE s.id = :session_id
+   FOR NO KEY UPDATE OF s;

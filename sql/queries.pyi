@@ -807,17 +807,10 @@ class LockWhatDecides(NamedTuple):
 
 def lock_what_decides(on: Runner, /, *, user_id: str | None, session_id: str | None) -> LockWhatDecides: ...
 
-class BeginRefresh(NamedTuple):
-    user_object: str
-    session_id: str
-    aal: str
-    lacks_step: bool
-    amr: Any
-    issued_at: int
+class SelectWhatDecides(NamedTuple):
     decides: str
-    commits: str | None
 
-def begin_refresh(on: Runner, /, *, session_id: str | None, counter: int | None) -> BeginRefresh | None: ...
+def select_what_decides(on: Runner, /, *, session_id: str | None) -> SelectWhatDecides: ...
 
 class BoundHook(NamedTuple):
     timeout: str
@@ -1075,6 +1068,36 @@ class LockAdministrators(NamedTuple):
     locked: bool
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
+
+class LockSession(NamedTuple):
+    session_id: str
+    user_id: str
+    is_of_client: bool
+    resource: str | None
+    method: str
+    aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    counter: int
+    used_counter: int | None
+    successor_counter: int | None
+    refreshes: int
+    counted_until: datetime
+    echoes: Any
+    is_same_client: bool
+    amr: Any
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    user_object: str
+    now: datetime
+
+def lock_session(on: Runner, /, *, session_id: str | None, ip: str | None, user_agent: str | None) -> LockSession | None: ...
 
 class CountMessage(NamedTuple):
     refused_by: str | None
@@ -2003,33 +2026,14 @@ class SignIn(NamedTuple):
 
 def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None, tells: bool | None) -> SignIn: ...
 
-class RefreshSession(NamedTuple):
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    user_object: str
-    lacks_step: bool
-    refreshes: int
-    seconds_left: float
-    issued_at: int
-    commits: str | None
-    recorded: str | None
+def move_session(on: Runner, /, *, session_id: str | None, counter: int | None, used_counter: int | None, successor_counter: int | None, refreshed_at: datetime | str | None, refreshes: int | None, counted_until: datetime | str | None, echoes: Any | None) -> int: ...
 
-def refresh_session(on: Runner, /, *, session_id: str | None, counter: int | None, decides: str | None) -> RefreshSession | None: ...
-
-class SelectRefreshRefusal(NamedTuple):
-    state: str
-    user_id: str
-    seconds_left: float
-
-def select_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None) -> SelectRefreshRefusal | None: ...
+def count_refresh(on: Runner, /, *, session_id: str | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
 
 class EndReusedSession(NamedTuple):
-    found: bool
-    recorded: str | None
+    is_ended: bool
 
-def end_reused_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> EndReusedSession | None: ...
+def end_reused_session(on: Runner, /, *, user_id: str | None, session_id: str | None) -> EndReusedSession: ...
 
 class SignOut(NamedTuple):
     state: str

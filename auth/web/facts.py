@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
 from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import Address, User
@@ -20,6 +21,8 @@ CallerFacts: TypeAlias = (
     "queries.SelectUser | queries.SelectCaller | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
+# Those of a session that is locked to be refreshed.
+RefreshFacts: TypeAlias = "queries.LockSession"
 # Those with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
 
@@ -65,12 +68,20 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def refresh_window_of(settings: Settings) -> Window:
+    """Return the window that counts the refreshes of a session, and the uses of an API key."""
+    limit = settings.rate_limit_refresh
+    return Window(
+        most=limit.amount if settings.rate_limits_enabled else None, age=timedelta(seconds=limit.get_expiry())
+    )
+
+
 def moment_of(seconds: int) -> datetime:
     """Return a time of a token, in Unix seconds, as the rules take it."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def user_of(row: "CallerFacts | KeyFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
+def user_of(row: "CallerFacts | KeyFacts | RefreshFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
     """Return the user without the addresses and the password, which no token depends on. Tokens of clients
     alone depend on the app metadata.
     """
@@ -141,6 +152,36 @@ def session_of(row: "CallerFacts") -> Session | None:
         refreshed_at=row.refreshed_at,
         ended_at=row.ended_at,
         first_passkey_at=row.first_passkey_at,
+    )
+
+
+def locked_session_of(row: "RefreshFacts") -> Session:
+    """Return the session that is locked to be refreshed."""
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        first_passkey_at=row.first_passkey_at,
+        resource=row.resource,
+    )
+
+
+def refresh_tokens_of(row: "RefreshFacts") -> RefreshTokens:
+    """Return what a session keeps of its refresh tokens."""
+    return RefreshTokens(
+        counter=row.counter,
+        refreshed_at=row.refreshed_at,
+        counted_until=row.counted_until,
+        refreshes=row.refreshes,
+        used_counter=row.used_counter,
+        successor_counter=row.successor_counter,
+        echoes=row.echoes
+        and {
+            int(counter): {int(used): datetime.fromisoformat(until) for used, until in uses.items()}
+            for counter, uses in row.echoes.items()
+        },
     )
 
 

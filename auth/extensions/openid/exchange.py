@@ -5,7 +5,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, NoReturn
 
-import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from auth.core.tokens import one_time
@@ -15,11 +14,12 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.extensions.openid import audience, claims
 from auth.extensions.openid.authentication import Credentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows.sessions import refreshing
 from auth.web import audit, g, limits
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import Transaction, queries
 
-log = structlog.get_logger()
 UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
 
@@ -189,8 +189,7 @@ def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> N
     require(row, "refresh_token")
     if row.state == "refresh_token_already_used":
         ended = {"session_id": sent.session_id, "client_id": credentials.client_id}
-        queries.end_reused_session(latchkey.db, **ended)
-        log.warning("refresh_token_reused", user_id=row.user_id, **ended, **g.client)
+        refreshing.end_reused(current_asked(), row.user_id, **ended)
         raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
     if row.state == "over_request_rate_limit":
         g.note(user_id=row.user_id, client_id=credentials.client_id)
