@@ -1099,6 +1099,55 @@ class LockSession(NamedTuple):
 
 def lock_session(on: Runner, /, *, session_id: str | None, ip: str | None, user_agent: str | None) -> LockSession | None: ...
 
+class LockClientSession(NamedTuple):
+    session_id: str
+    user_id: str
+    resource: str | None
+    scopes: list[str]
+    method: str
+    aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    counter: int
+    used_counter: int | None
+    successor_counter: int | None
+    refreshes: int
+    counted_until: datetime
+    echoes: Any
+    is_same_client: bool
+    amr: Any
+    auth_time: int | None
+    client_id: str
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    grant_types: list[str]
+    refreshes_tokens: bool
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
+    allowed_roles: list[str]
+    resources: list[str]
+    is_dynamic: bool
+    is_blocked: bool
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    app_metadata: Any
+    email_proved: bool
+    phone_proved: bool
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    user_object: str
+    issued_at: int
+    now: datetime
+
+def lock_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, ip: str | None, user_agent: str | None) -> LockClientSession | None: ...
+
 class CountMessage(NamedTuple):
     refused_by: str | None
     amount: int | None
@@ -1658,45 +1707,6 @@ class OpenClientSession(NamedTuple):
     recorded: str
 
 def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
-
-class RefreshClientSession(NamedTuple):
-    session_id: str
-    user_id: str
-    counter: int
-    scopes: list[str]
-    resource: str | None
-    aal: str
-    amr: Any
-    auth_time: int
-    client_id: str
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    refreshes_tokens: bool
-    user_object: str
-    email_proved: bool
-    phone_proved: bool
-    refreshes: int
-    seconds_left: float
-    issued_at: int
-    commits: str | None
-    recorded: str | None
-
-def refresh_client_session(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RefreshClientSession | None: ...
-
-class SelectClientRefreshRefusal(NamedTuple):
-    is_blocked: bool
-    token_endpoint_auth_method: str
-    accepts_either_method: bool
-    secret_hash: memoryview | None
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    grant_types: list[str]
-    now: datetime
-    state: str
-    user_id: str | None
-    seconds_left: float | None
-
-def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None) -> SelectClientRefreshRefusal | None: ...
 
 class SelectClientCaller(NamedTuple):
     role: str

@@ -22,7 +22,7 @@ CallerFacts: TypeAlias = (
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
 # Those of a session that is locked to be refreshed.
-RefreshFacts: TypeAlias = "queries.LockSession"
+RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # Those with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
 

@@ -146,7 +146,7 @@ def move(
     *,
     rotates: bool,
     window: Window | None,
-    **details: str,
+    **details: str | None,
 ) -> int:
     """Write what a refresh changes, commit, and return the counter of the next refresh token. Add the headers
     of the limit.
