@@ -98,20 +98,31 @@ class RecordApiKeyVerdict(NamedTuple):
 
 def record_api_key_verdict(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None, network: str | None) -> RecordApiKeyVerdict: ...
 
-class UseApiKey(NamedTuple):
-    state: str
-    user_object: str
+class SelectApiKeyToUse(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    key_aal: str
+    key_expires_at: datetime | None
     user_id: str
     api_key_id: str
+    name: str
     scopes: list[str]
     refreshes: int
-    seconds_left: float
+    counted_until: datetime
+    is_used_today: bool
+    user_object: str
     decides: str
-    issued_at: int
-    expires_at: int | None
-    recorded: str | None
+    now: datetime
 
-def use_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> UseApiKey | None: ...
+def select_api_key_to_use(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKeyToUse | None: ...
+
+def count_use_of_api_key(on: Runner, /, *, id: str | None, key_mac: bytes | memoryview | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
+
+def record_use_of_api_key(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectOwnerOfApiKey(NamedTuple):
     user_id: str

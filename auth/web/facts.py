@@ -24,7 +24,7 @@ CallerFacts: TypeAlias = (
 # Those of a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # Those with the columns of `user_facts`, and the level and the end of an API key.
-KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
+KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
 
 
 class ClientFacts(Protocol):
