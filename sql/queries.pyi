@@ -2135,17 +2135,6 @@ class RaiseSession(NamedTuple):
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
-class RenewSession(NamedTuple):
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    lacks_step: bool
-    issued_at: int
-    user_object: str
-
-def renew_session(on: Runner, /, *, session_id: str | None) -> RenewSession | None: ...
-
 class LockCaller(NamedTuple):
     id: str
     email: str | None

@@ -181,19 +181,6 @@ RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(
           with_audience(user_object(u)::text, :audience) AS user_object,
           know_network(s.user_id, :network) AS passed;
 
--- name: renew_session(session_id uuid, reuse_interval integer, mfa_required text, audience text) -> row?
--- A refresh that is not counted. Earlier tokens of the session stay valid.
-UPDATE sessions AS s
-   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
-         SELECT * FROM refreshed(s, s.counter, true, :reuse_interval, NULL)),
-       echoes = refreshed_echoes(s, s.counter, true, :reuse_interval)
-  FROM users AS u
- WHERE s.id = :session_id AND u.id = s.user_id
-RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          with_audience(user_object(u)::text, :audience) AS user_object;
-
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, given text, proof_age integer, change_age integer,

@@ -18,7 +18,7 @@ from auth.rules.refusals import Refusal
 from auth.web import audit, facts, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
-from sql import Runner, ShortTransaction, acts, queries
+from sql import Runner, ShortTransaction, Transaction, acts, queries
 
 log = structlog.get_logger()
 _NOT_FOUND = "refresh.refresh_token_not_found"
@@ -121,6 +121,21 @@ def _refresh(
     rotates = asked.settings.refresh_token_rotation
     counter = move(asked, tx, row, sent.counter, rotates=rotates, window=window, session_id=row.session_id)
     return Session(_refreshed(asked, row, counter), issue)
+
+
+def renew(asked: Asked, tx: Transaction, session_id: str) -> Refreshed:
+    """Give a session whose user is locked its next tokens. Its earlier ones stay valid, and nothing is
+    counted.
+    """
+    client = {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
+    row = found(queries.lock_session(tx, session_id=session_id, **client), "session_not_found")
+    known = facts.refresh_tokens_of(row)
+    interval = timedelta(seconds=asked.settings.refresh_reuse_interval)
+    new = refreshing.refreshed(
+        known, known.counter, rotates=True, reuse_interval=interval, window=None, now=row.now
+    )
+    write(tx, session_id, new)
+    return _refreshed(asked, row, new.counter)
 
 
 def _refreshed(asked: Asked, row: "queries.LockSession", counter: int) -> Refreshed:
