@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg2
 from psycopg2 import sql as composed
@@ -128,6 +128,8 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
 
 
 Execute = Callable[[Connection, str, Mapping[str, Any]], NamedTupleCursor]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Runner:
@@ -179,6 +181,26 @@ class Transaction(Runner):
             cursor.execute(call, (argument,))
             (result,) = cursor.fetchone() or (None,)
             return result
+
+
+@dataclass
+class ShortTransaction(Transaction):
+    """A transaction that takes a round trip for each statement: BEGIN travels with the first one, COMMIT with
+    the last one.
+    """
+
+    _first: Execute
+    _last: Execute
+
+    def begin_with(self, query: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs) -> R:
+        """Run the first statement."""
+        return query(Transaction(self._lend, self._first), *args, **given)
+
+    def commit_with(
+        self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **given: P.kwargs
+    ) -> None:
+        """Run the last statement, whose number of rows is not known."""
+        effect(Transaction(self._lend, self._last), *args, **given)
 
 
 class Database(Runner):
@@ -235,18 +257,44 @@ class Database(Runner):
                 connection.close()
                 raise
             except BaseException:
-                with suppress(psycopg2.Error):  # the pool closes a connection that is still in a transaction
-                    cursor.execute("ROLLBACK")
+                _roll_back(connection)
                 raise
             cursor.execute("COMMIT")
             if cursor.statusmessage != "COMMIT":
                 raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
+    @contextmanager
+    def short_transaction(self, settings: str = "") -> Iterator[ShortTransaction]:
+        """Run the block's statements as one transaction, which is rolled back without `commit_with`.
+
+        It does not look at `TYPES`: its statements must not have parameters of these.
+        """
+        first = functools.partial(self._execute, before=f"{BEGIN}; {settings}; ")
+        last = functools.partial(self._execute, after="; COMMIT")
+        with self.pool.connection() as connection:
+            try:
+                yield ShortTransaction(lambda: nullcontext(connection), self._execute, first, last)
+            except _OUTDATED:
+                connection.close()
+                raise
+            finally:
+                if connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+                    _roll_back(connection)
+
     def close(self) -> None:
         self.pool.close()
 
-    def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> NamedTupleCursor:
-        """Execute a statement. If it is outdated, prepare it again once."""
+    def _execute(
+        self,
+        connection: Connection,
+        name: str,
+        parameters: Mapping[str, Any],
+        before: str = "",
+        after: str = "",
+    ) -> NamedTupleCursor:
+        """Execute a statement, with BEGIN before it or COMMIT after it. If it is outdated, prepare it again
+        once.
+        """
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         if "origin" in self._statements[name].parameters:
             parameters = {**parameters, "origin": self._origin()}
@@ -255,15 +303,18 @@ class Database(Runner):
         elif name not in connection.prepared:
             # On first use: preparing all statements takes 10 MB of Postgres per connection.
             self._prepare(connection, name)
+        text = f"{before}{self._texts[name]}{after}"
         try:
-            cursor.execute(self._texts[name], parameters)
+            cursor.execute(text, parameters)
         except _OUTDATED:
+            if before:
+                _roll_back(connection)
             # In a transaction a failed statement cannot be prepared again.
             if not self._prepares or connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                 raise
             _forget_statements(connection)
             self._prepare(connection, name)
-            cursor.execute(self._texts[name], parameters)
+            cursor.execute(text, parameters)
         return cursor
 
     def _prepare(self, connection: Connection, name: str) -> None:
@@ -271,6 +322,12 @@ class Database(Runner):
         with connection.cursor() as cursor:
             cursor.execute(self._statements[name].prepare(constants), constants)
         connection.prepared.add(name)
+
+
+def _roll_back(connection: Connection) -> None:
+    # The pool closes a connection that is still in a transaction.
+    with suppress(psycopg2.Error), connection.cursor() as cursor:
+        cursor.execute("ROLLBACK")
 
 
 def _forget_statements(connection: Connection) -> None:

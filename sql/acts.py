@@ -9,6 +9,9 @@ All acts lock in this order, so that they never wait for each other in a circle:
 4. the administrators
 5. rows of a locked user: links, codes, sessions, requests
 
+A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
+must end is ended by another act, which locks the user first.
+
 The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, and its
 statements write it: they have a parameter `acted_at`. `now()` is BEGIN, which may be before what the previous
 holder of a lock wrote.
@@ -23,7 +26,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import psycopg2
 
-from sql import Database, Runner, Transaction, queries
+from sql import Database, Runner, ShortTransaction, Transaction, queries
 from sql.pool import NotInTime
 
 
@@ -34,6 +37,7 @@ class Facts(Protocol):
 
 F = TypeVar("F", bound=Facts | None)
 P = ParamSpec("P")
+R = TypeVar("R")
 # Looks for the users to lock, by something that may change: an address, a link, an identity.
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
@@ -118,22 +122,29 @@ def begin(db: Database) -> Iterator[Act]:
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
     rolled back.
     """
-    if _running.get():
-        raise RuntimeError("an act cannot begin within another one")
-    token = _running.set(True)
-    try:
-        with db.transaction(_IDLE) as tx:
-            act = Act(tx._lend, tx._execute)
-            try:
-                yield act
-            except psycopg2.Error:
-                raise
-            except Exception as error:
-                if act.has_verdict:
-                    raise RuntimeError("an act must not raise after a verdict") from error
-                raise
-    finally:
-        _running.reset(token)
+    with _alone(), db.transaction(_IDLE) as tx:
+        act = Act(tx._lend, tx._execute)
+        try:
+            yield act
+        except psycopg2.Error:
+            raise
+        except Exception as error:
+            if act.has_verdict:
+                raise RuntimeError("an act must not raise after a verdict") from error
+            raise
+
+
+@contextmanager
+def refresh(
+    db: Database, lock: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs
+) -> Iterator[tuple[ShortTransaction, R]]:
+    """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
+    facts. Yield its row, too. The act is rolled back without `commit_with`.
+
+    If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
+    """
+    with _alone(), db.short_transaction(f"{_IDLE}; SET LOCAL synchronous_commit = off") as tx:
+        yield tx, tx.begin_with(lock, *args, **given)
 
 
 @contextmanager
@@ -165,6 +176,17 @@ def on_found(
             yield act, ids
             return
     raise NotInTime("the user of this request has changed three times")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    if _running.get():
+        raise RuntimeError("an act cannot begin within another one")
+    token = _running.set(True)
+    try:
+        yield
+    finally:
+        _running.reset(token)
 
 
 def _found(find: Find, act: Act) -> list[str]:

@@ -35,33 +35,34 @@ SELECT refused_for
                                        (:password_failures)[2])::failure_limit] END, 1,
                       EXISTS (SELECT FROM api_keys AS k WHERE k.id = :id AND k.key_mac = ANY (:key_macs)));
 
--- name: use_api_key(id uuid, key_macs bytea[], refresh_limit_seconds integer, mfa_required text,
---                    audience text, origin jsonb) -> row? (expires_at?, recorded?)
--- One UPDATE, because only that sees whether the key was removed meanwhile. Each counts, or a program could
--- call the token hook without limit. The first use of a day that gives a token is recorded.
-UPDATE api_keys AS k
-   SET key_mac = (:key_macs)[1],
-       (refreshes, counted_until) = (
-         SELECT * FROM refresh_window(k.refreshes, k.counted_until, :refresh_limit_seconds)),
-       last_used_on = CASE WHEN api_key_state(u, old, NULL, :mfa_required) = 'live'
-                           THEN (now() AT TIME ZONE 'UTC')::date ELSE k.last_used_on END
-  FROM api_keys AS old
-  JOIN users AS u ON u.id = old.user_id
+-- name: select_api_key_to_use(id uuid, key_macs bytea[], audience text)
+--   -> row? (converted_at?, banned_until?, oldest_factor_at?, key_expires_at?)
+-- The key with the secret. Run it with the owner locked, or it may be removed meanwhile.
+SELECT u.role, u.made_by, u.converted_at, u.banned_until,
+       verified.oldest AS oldest_factor_at, verified.has_second_step,
+       k.aal AS key_aal, k.expires_at AS key_expires_at,
+       k.user_id, k.id AS api_key_id, k.name, k.scopes, k.refreshes, k.counted_until,
+       k.last_used_on IS NOT DISTINCT FROM (clock_timestamp() AT TIME ZONE 'UTC')::date AS is_used_today,
+       shown.user_object, what_decides(copy.object, NULL) AS decides,
+       clock_timestamp() AS now
+  FROM api_keys AS k
+  JOIN users AS u ON u.id = k.user_id
   JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE k.id = :id AND old.id = k.id AND k.key_mac = ANY (:key_macs) AND end_of_key(k) IS NULL
-RETURNING api_key_state(u, k, NULL, :mfa_required) AS state,
-          with_audience(copy.object, :audience) AS user_object,
-          k.user_id,
-          k.id AS api_key_id,
-          k.scopes,
-          k.refreshes,
-          extract(epoch FROM k.counted_until - now())::float AS seconds_left,
-          what_decides(copy.object, NULL) AS decides,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          floor(extract(epoch FROM k.expires_at))::bigint AS expires_at,
-          CASE WHEN k.last_used_on IS DISTINCT FROM old.last_used_on
-               THEN record_acts(:origin, u.id, u.email, '{api_key_used}', '{}',
-                                jsonb_build_object('api_key', k.name, 'api_key_id', k.id)) END AS recorded;
+ CROSS JOIN user_object_for(u, :audience) AS shown
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
+
+-- name: count_use_of_api_key(id uuid, key_mac bytea, refreshes integer, counted_until timestamptz)
+UPDATE api_keys
+   SET key_mac = :key_mac, refreshes = :refreshes, counted_until = :counted_until
+ WHERE id = :id;
+
+-- name: record_use_of_api_key(id uuid, acted_at timestamptz)
+UPDATE api_keys SET last_used_on = (:acted_at AT TIME ZONE 'UTC')::date WHERE id = :id;
 
 -- name: select_owner_of_api_key(id uuid) -> row?
 SELECT user_id FROM api_keys WHERE id = :id;

@@ -24,30 +24,12 @@ SELECT with_audience(copy.object, :audience) AS user_object,
 -- name: lock_what_decides(user_id uuid, session_id uuid) -> row (decides?)
 SELECT locked_what_decides(:user_id, :session_id) AS decides;
 
--- name: begin_refresh(session_id uuid, counter bigint, refresh_limit integer, refresh_limit_seconds integer,
---                     refresh_token_lifetime integer, session_timebox integer, mfa_required text,
---                     audience text) -> row? (commits?)
--- Counts a refresh before the call of the hook, which its client could otherwise call without limit, and
--- returns the token's claims. Returns nothing if `refresh_session` refuses.
-UPDATE sessions AS s
-   SET (refreshes, counted_until) = (
-         SELECT * FROM refresh_window(s.refreshes, s.counted_until, :refresh_limit_seconds))
-  FROM users AS u
- CROSS JOIN user_object_for(u, :audience) AS shown
- WHERE s.id = :session_id
-   AND u.id = s.user_id
-   AND s.grant_id IS NULL
-   AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
-                    s.aal, 'session', :mfa_required) = 'live'
-   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
-RETURNING shown.user_object,
-          s.id AS session_id,
-          s.aal,
-          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
-          methods_of(s) AS amr,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          what_decides(shown.user_object, s) AS decides,
-          set_config('synchronous_commit', 'off', true) AS commits;
+-- name: select_what_decides(session_id uuid) -> row
+-- What decides about the next token of a session.
+SELECT what_decides(copy.object, s) AS decides
+  FROM sessions AS s
+  JOIN user_objects AS copy ON copy.user_id = s.user_id
+ WHERE s.id = :session_id;
 
 -- name: bound_hook() -> row
 -- Limits the operator's function, which the transaction calls next, to a second.

@@ -19,3 +19,59 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 
 -- name: lock_administrators() -> row
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
+
+-- name: lock_session(session_id uuid, ip inet, user_agent text, audience text)
+--   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
+--     used_counter?, successor_counter?, echoes?)
+-- A session, to refresh it, as the previous holder of its lock left it.
+SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.resource,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
+       (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
+       methods_of(s) AS amr,
+       u.role, u.made_by, u.converted_at, u.banned_until,
+       verified.oldest AS oldest_factor_at, verified.has_second_step,
+       shown.user_object,
+       clock_timestamp() AS now
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ CROSS JOIN user_object_for(u, :audience) AS shown
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ WHERE s.id = :session_id
+   FOR NO KEY UPDATE OF s;
+
+-- name: lock_client_session(session_id uuid, client_id uuid, ip inet, user_agent text)
+--   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
+--     used_counter?, successor_counter?, echoes?, auth_time?, token_lifetime?, secret_hash?,
+--     previous_secret_hash?, previous_secret_expires_at?)
+-- Likewise a session that a user gave a client, and what the client has registered.
+SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
+       (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
+       methods_of(s) AS amr, floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
+       coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
+       c.grant_types, true AS refreshes_tokens,
+       c.token_endpoint_auth_method, c.accepts_either_method, c.secret_hash, c.previous_secret_hash,
+       c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
+       u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata, u.email_proved, u.phone_proved,
+       verified.oldest AS oldest_factor_at, verified.has_second_step,
+       shown.user_object,
+       floor(extract(epoch FROM clock_timestamp()))::bigint AS issued_at,
+       clock_timestamp() AS now
+  FROM sessions AS s
+  JOIN oauth_grants AS g ON g.id = s.grant_id
+  JOIN oauth_clients AS c ON c.id = g.client_id
+  JOIN users AS u ON u.id = s.user_id
+ CROSS JOIN user_object_for(u, NULL) AS shown
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ WHERE s.id = :session_id AND c.id = :client_id
+   FOR NO KEY UPDATE OF s;

@@ -1,9 +1,9 @@
--- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
---   -> row? (token_lifetime?, refusal?)
-SELECT c.id, c.name, c.is_dynamic, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime,
-       c.introspects_sessions,
-       client_refusal(c, :auth_method, :secret_hash) AS refusal,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+-- name: select_client_credentials(client_id uuid)
+--   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?)
+SELECT c.id, c.name, c.is_dynamic, c.is_blocked, c.grant_types, c.scopes, c.resources, c.require_pkce,
+       c.token_lifetime, c.introspects_sessions, c.token_endpoint_auth_method, c.accepts_either_method,
+       c.secret_hash, c.previous_secret_hash, c.previous_secret_expires_at,
+       floor(extract(epoch FROM now()))::bigint AS issued_at, now()
   FROM oauth_clients AS c
  WHERE c.id = :client_id;
 
@@ -78,61 +78,6 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
   JOIN users AS u ON u.id = opened.user_id
  CROSS JOIN user_object_for(u, NULL) AS shown;
 
--- name: refresh_client_session(session_id uuid, counter bigint, scopes text[], client_id uuid,
---                              auth_method text, secret_hash bytea, reuse_interval integer,
---                              rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
---                              refresh_token_lifetime integer, session_timebox integer,
---                              mfa_required text, origin jsonb)
---   -> row? (resource?, token_lifetime?, commits?, recorded?)
--- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
-UPDATE sessions AS s
-   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
-         SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
-                                 :refresh_limit_seconds)),
-       echoes = refreshed_echoes(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval)
-  FROM users AS u CROSS JOIN user_object_for(u, NULL) AS shown, oauth_grants AS g, oauth_clients AS c
- WHERE s.id = :session_id
-   AND u.id = s.user_id
-   AND g.id = s.grant_id
-   AND c.id = g.client_id
-   AND c.id = :client_id
-   AND client_refusal(c, :auth_method, :secret_hash) IS NULL
-   AND 'refresh_token' = ANY (c.grant_types)
-   AND client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) = 'live'
-   AND coalesce(:scopes <@ s.scopes, true)
-   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
-RETURNING s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
-          floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
-          coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime,
-          c.id_token_signed_response_alg, true AS refreshes_tokens,
-          shown.user_object, u.email_proved, u.phone_proved,
-          s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          set_config('synchronous_commit', 'off', true) AS commits,
-          CASE WHEN refresh_act(s, :counter, :rotation OR c.secret_hash IS NULL, :origin) IS NOT NULL
-               THEN record_acts(:origin, u.id, u.email,
-                                ARRAY[refresh_act(s, :counter, :rotation OR c.secret_hash IS NULL, :origin)],
-                                '{}', jsonb_build_object('session_id', s.id, 'client_id', c.id))
-          END AS recorded;
-
--- name: select_client_refresh_refusal(session_id uuid, counter bigint, scopes text[], client_id uuid,
---                                     auth_method text, secret_hash bytea, refresh_limit integer,
---                                     refresh_token_lifetime integer, session_timebox integer,
---                                     mfa_required text)
---   -> row? (refusal?, user_id?, seconds_left?)
-SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
-       c.grant_types,
-       CASE WHEN client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox,
-                              :mfa_required) <> 'live' THEN 'invalid_grant'
-            WHEN NOT :scopes <@ s.scopes THEN 'invalid_scope'
-            ELSE coalesce(refresh_refusal(s, :counter, :refresh_limit), 'invalid_grant') END AS state,
-       s.user_id,
-       extract(epoch FROM s.counted_until - now())::float AS seconds_left
-  FROM oauth_clients AS c
-  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id JOIN users AS u ON u.id = s.user_id)
-    ON s.id = :session_id AND g.client_id = c.id
- WHERE c.id = :client_id;
-
 -- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, resource?, scopes?,
@@ -150,30 +95,18 @@ SELECT owner.*, u.app_metadata,
              JOIN oauth_clients AS c ON c.id = g.client_id)
     ON s.id = :session_id AND s.user_id = :user_id AND c.id = :client_id;
 
--- name: revoke_client_session(session_id uuid, client_id uuid, auth_method text, secret_hash bytea,
---                             origin jsonb) -> row? (refusal?, recorded?)
-WITH client AS (
-  SELECT c.id, client_refusal(c, :auth_method, :secret_hash) AS refusal
-    FROM oauth_clients AS c
-   WHERE c.id = :client_id
-), owner AS (
-  SELECT u.id, u.email
-    FROM client
-    JOIN oauth_grants AS g ON g.client_id = client.id
-    JOIN sessions AS s ON s.grant_id = g.id
-    JOIN users AS u ON u.id = s.user_id
-   WHERE client.refusal IS NULL AND s.id = :session_id AND s.ended_at IS NULL
-     FOR UPDATE OF u
-), ended AS (
-  SELECT owner.id, owner.email, end_access(owner.id, :session_id, 'logout') AS found FROM owner
-)
-SELECT client.refusal,
-       CASE WHEN ended.found
-            THEN record_acts(:origin, ended.id, ended.email, '{session_ended}', '{auth.logout}',
-                             jsonb_build_object('session_id', :session_id, 'client_id', client.id))
-       END AS recorded
-  FROM client
-  LEFT JOIN ended ON true;
+-- name: find_client_session(session_id uuid, client_id uuid) -> rows
+-- The user who gave a client this session.
+SELECT s.user_id
+  FROM sessions AS s
+  JOIN oauth_grants AS g ON g.id = s.grant_id
+ WHERE s.id = :session_id AND g.client_id = :client_id;
+
+-- name: select_client_session(session_id uuid) -> row? (email?, ended_at?)
+SELECT s.user_id, u.email, s.ended_at, clock_timestamp() AS now
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ WHERE s.id = :session_id;
 
 -- name: select_client_token(client_id uuid) -> row?
 -- What decides about a token of grant_type=client_credentials, which has no session.

@@ -88,20 +88,31 @@ class RecordApiKeyVerdict(NamedTuple):
 
 def record_api_key_verdict(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None, network: str | None) -> RecordApiKeyVerdict: ...
 
-class UseApiKey(NamedTuple):
-    state: str
-    user_object: str
+class SelectApiKeyToUse(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    key_aal: str
+    key_expires_at: datetime | None
     user_id: str
     api_key_id: str
+    name: str
     scopes: list[str]
     refreshes: int
-    seconds_left: float
+    counted_until: datetime
+    is_used_today: bool
+    user_object: str
     decides: str
-    issued_at: int
-    expires_at: int | None
-    recorded: str | None
+    now: datetime
 
-def use_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> UseApiKey | None: ...
+def select_api_key_to_use(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKeyToUse | None: ...
+
+def count_use_of_api_key(on: Runner, /, *, id: str | None, key_mac: bytes | memoryview | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
+
+def record_use_of_api_key(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectOwnerOfApiKey(NamedTuple):
     user_id: str
@@ -797,17 +808,10 @@ class LockWhatDecides(NamedTuple):
 
 def lock_what_decides(on: Runner, /, *, user_id: str | None, session_id: str | None) -> LockWhatDecides: ...
 
-class BeginRefresh(NamedTuple):
-    user_object: str
-    session_id: str
-    aal: str
-    lacks_step: bool
-    amr: Any
-    issued_at: int
+class SelectWhatDecides(NamedTuple):
     decides: str
-    commits: str | None
 
-def begin_refresh(on: Runner, /, *, session_id: str | None, counter: int | None) -> BeginRefresh | None: ...
+def select_what_decides(on: Runner, /, *, session_id: str | None) -> SelectWhatDecides: ...
 
 class BoundHook(NamedTuple):
     timeout: str
@@ -1063,6 +1067,85 @@ class LockAdministrators(NamedTuple):
     locked: bool
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
+
+class LockSession(NamedTuple):
+    session_id: str
+    user_id: str
+    is_of_client: bool
+    resource: str | None
+    method: str
+    aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    counter: int
+    used_counter: int | None
+    successor_counter: int | None
+    refreshes: int
+    counted_until: datetime
+    echoes: Any
+    is_same_client: bool
+    amr: Any
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    user_object: str
+    now: datetime
+
+def lock_session(on: Runner, /, *, session_id: str | None, ip: str | None, user_agent: str | None) -> LockSession | None: ...
+
+class LockClientSession(NamedTuple):
+    session_id: str
+    user_id: str
+    resource: str | None
+    scopes: list[str]
+    method: str
+    aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    counter: int
+    used_counter: int | None
+    successor_counter: int | None
+    refreshes: int
+    counted_until: datetime
+    echoes: Any
+    is_same_client: bool
+    amr: Any
+    auth_time: int | None
+    client_id: str
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    grant_types: list[str]
+    refreshes_tokens: bool
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
+    allowed_roles: list[str]
+    resources: list[str]
+    is_dynamic: bool
+    is_blocked: bool
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    app_metadata: Any
+    email_proved: bool
+    phone_proved: bool
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    user_object: str
+    issued_at: int
+    now: datetime
+
+def lock_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, ip: str | None, user_agent: str | None) -> LockClientSession | None: ...
 
 class CountMessage(NamedTuple):
     is_proved: bool
@@ -1561,20 +1644,26 @@ def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browse
 
 def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
 
-class AuthenticateClient(NamedTuple):
+class SelectClientCredentials(NamedTuple):
     id: str
     name: str
     is_dynamic: bool
+    is_blocked: bool
     grant_types: list[str]
     scopes: list[str]
     resources: list[str]
     require_pkce: bool
     token_lifetime: int | None
     introspects_sessions: bool
-    refusal: str | None
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     issued_at: int
+    now: datetime
 
-def authenticate_client(on: Runner, /, *, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> AuthenticateClient | None: ...
+def select_client_credentials(on: Runner, /, *, client_id: str | None) -> SelectClientCredentials | None: ...
 
 class SelectTime(NamedTuple):
     seconds: int
@@ -1622,39 +1711,6 @@ class OpenClientSession(NamedTuple):
 
 def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
 
-class RefreshClientSession(NamedTuple):
-    session_id: str
-    user_id: str
-    counter: int
-    scopes: list[str]
-    resource: str | None
-    aal: str
-    amr: Any
-    auth_time: int
-    client_id: str
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    refreshes_tokens: bool
-    user_object: str
-    email_proved: bool
-    phone_proved: bool
-    refreshes: int
-    seconds_left: float
-    issued_at: int
-    commits: str | None
-    recorded: str | None
-
-def refresh_client_session(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RefreshClientSession | None: ...
-
-class SelectClientRefreshRefusal(NamedTuple):
-    refusal: str | None
-    grant_types: list[str]
-    state: str
-    user_id: str | None
-    seconds_left: float | None
-
-def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
-
 class SelectClientCaller(NamedTuple):
     role: str
     made_by: str
@@ -1682,11 +1738,18 @@ class SelectClientCaller(NamedTuple):
 
 def select_client_caller(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None) -> SelectClientCaller | None: ...
 
-class RevokeClientSession(NamedTuple):
-    refusal: str | None
-    recorded: str | None
+class FindClientSession(NamedTuple):
+    user_id: str
 
-def revoke_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RevokeClientSession | None: ...
+def find_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> list[FindClientSession]: ...
+
+class SelectClientSession(NamedTuple):
+    user_id: str
+    email: str | None
+    ended_at: datetime | None
+    now: datetime
+
+def select_client_session(on: Runner, /, *, session_id: str | None) -> SelectClientSession | None: ...
 
 class SelectClientToken(NamedTuple):
     grant_types: list[str]
@@ -2007,33 +2070,14 @@ class SignIn(NamedTuple):
 
 def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None, tells: bool | None) -> SignIn: ...
 
-class RefreshSession(NamedTuple):
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    user_object: str
-    lacks_step: bool
-    refreshes: int
-    seconds_left: float
-    issued_at: int
-    commits: str | None
-    recorded: str | None
+def move_session(on: Runner, /, *, session_id: str | None, counter: int | None, used_counter: int | None, successor_counter: int | None, refreshed_at: datetime | str | None, refreshes: int | None, counted_until: datetime | str | None, echoes: Any | None) -> int: ...
 
-def refresh_session(on: Runner, /, *, session_id: str | None, counter: int | None, decides: str | None) -> RefreshSession | None: ...
-
-class SelectRefreshRefusal(NamedTuple):
-    state: str
-    user_id: str
-    seconds_left: float
-
-def select_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None) -> SelectRefreshRefusal | None: ...
+def count_refresh(on: Runner, /, *, session_id: str | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
 
 class EndReusedSession(NamedTuple):
-    found: bool
-    recorded: str | None
+    is_ended: bool
 
-def end_reused_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> EndReusedSession | None: ...
+def end_reused_session(on: Runner, /, *, user_id: str | None, session_id: str | None) -> EndReusedSession: ...
 
 class SignOut(NamedTuple):
     state: str
@@ -2094,17 +2138,6 @@ class RaiseSession(NamedTuple):
     passed: str | None
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
-
-class RenewSession(NamedTuple):
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    lacks_step: bool
-    issued_at: int
-    user_object: str
-
-def renew_session(on: Runner, /, *, session_id: str | None) -> RenewSession | None: ...
 
 class LockCaller(NamedTuple):
     id: str

@@ -56,70 +56,20 @@ SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (jud
   FROM judged
   LEFT JOIN opened ON true;
 
--- name: refresh_session(session_id uuid, counter bigint, decides text, reuse_interval integer,
---                       rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
---                       refresh_token_lifetime integer, session_timebox integer, mfa_required text,
---                       audience text, origin jsonb)
---   -> row? (commits?, recorded?)
--- `select_refresh_refusal` returns why there is no row. With a token hook, `begin_refresh` has counted the
--- refresh, and `decides` is the digest from before the call of the hook.
-UPDATE sessions AS s
-   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
-         SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval,
-                                 CASE WHEN :decides IS NULL THEN :refresh_limit_seconds END)),
-       echoes = refreshed_echoes(s, :counter, :rotation, :reuse_interval)
-  FROM users AS u
- CROSS JOIN user_object_for(u, :audience) AS shown
- WHERE s.id = :session_id
-   AND u.id = s.user_id
-   AND s.grant_id IS NULL
-   -- A session that lacks a step gets tokens of the audience `second_step`.
-   AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
-                    s.aal, 'session', :mfa_required) = 'live'
-   AND refresh_refusal(s, :counter, CASE WHEN :decides IS NULL THEN :refresh_limit END) IS NULL
-   AND CASE WHEN :decides IS NULL THEN true ELSE what_decides(shown.user_object, s) = :decides END
-RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-          shown.user_object,
-          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
-          s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          -- If a crash loses the counter, the client's token is ahead of the session. This is accepted.
-          set_config('synchronous_commit', 'off', true) AS commits,
-          CASE WHEN refresh_act(s, :counter, :rotation, :origin) IS NOT NULL
-               THEN record_acts(:origin, u.id, u.email, ARRAY[refresh_act(s, :counter, :rotation, :origin)],
-                                '{}', jsonb_build_object('session_id', s.id)) END AS recorded;
+-- name: move_session(session_id uuid, counter bigint, used_counter bigint, successor_counter bigint,
+--                     refreshed_at timestamptz, refreshes integer, counted_until timestamptz, echoes jsonb)
+-- What a refresh changes. Run it with the session locked.
+UPDATE sessions
+   SET counter = :counter, used_counter = :used_counter, successor_counter = :successor_counter,
+       refreshed_at = :refreshed_at, refreshes = :refreshes, counted_until = :counted_until, echoes = :echoes
+ WHERE id = :session_id;
 
--- name: select_refresh_refusal(session_id uuid, counter bigint, refresh_limit integer,
---                              refresh_token_lifetime integer, session_timebox integer, mfa_required text)
---   -> row?
-SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.state
-                     WHEN known.state = 'live' AND s.grant_id IS NULL
-                     THEN refresh_refusal(s, :counter, :refresh_limit) END,
-                'refresh_token_not_found') AS state,
-       s.user_id,
-       extract(epoch FROM s.counted_until - now())::float AS seconds_left
-  FROM sessions AS s
-  JOIN users AS u ON u.id = s.user_id
- CROSS JOIN caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
-                         s.aal, 'session', :mfa_required) AS known (state)
- WHERE s.id = :session_id;
+-- name: count_refresh(session_id uuid, refreshes integer, counted_until timestamptz)
+UPDATE sessions SET refreshes = :refreshes, counted_until = :counted_until WHERE id = :session_id;
 
--- name: end_reused_session(session_id uuid, client_id uuid, origin jsonb) -> row? (recorded?)
--- For a dead token, which stays dead. Also ends the sessions that this one opened. It waits for the user's
--- row, which a statement that holds the session's row must not do: transactions that have locked the user
--- wait for it.
-WITH owner AS (
-  SELECT u.id, u.email FROM users AS u JOIN sessions AS s ON s.user_id = u.id WHERE s.id = :session_id
-     FOR UPDATE OF u
-), ended AS (
-  SELECT owner.id, owner.email, end_access(owner.id, :session_id, 'refresh_token_reused') AS found FROM owner
-)
-SELECT ended.found,
-       CASE WHEN ended.found
-            THEN record_acts(:origin, ended.id, ended.email, '{refresh_token_reused}', '{}',
-                             jsonb_build_object('session_id', :session_id, 'client_id', :client_id))
-       END AS recorded
-  FROM ended;
+-- name: end_reused_session(user_id uuid, session_id uuid) -> row
+-- For a dead token, which stays dead. Run it with the user locked.
+SELECT end_access(:user_id, :session_id, 'refresh_token_reused') AS is_ended;
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                caller_level text, mfa_required text, refresh_token_lifetime integer,
@@ -230,19 +180,6 @@ RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           with_audience(user_object(u)::text, :audience) AS user_object,
           know_network(s.user_id, :network) AS passed;
-
--- name: renew_session(session_id uuid, reuse_interval integer, mfa_required text, audience text) -> row?
--- A refresh that is not counted. Earlier tokens of the session stay valid.
-UPDATE sessions AS s
-   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
-         SELECT * FROM refreshed(s, s.counter, true, :reuse_interval, NULL)),
-       echoes = refreshed_echoes(s, s.counter, true, :reuse_interval)
-  FROM users AS u
- WHERE s.id = :session_id AND u.id = s.user_id
-RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          with_audience(user_object(u)::text, :audience) AS user_object;
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,

@@ -36,9 +36,9 @@ class RefreshTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """At most `most` refreshes in `age`."""
+    """At most `most` refreshes in `age`, or any number if it is None."""
 
-    most: int
+    most: int | None
     age: timedelta
 
 
@@ -79,9 +79,10 @@ def refusal_of_refresh(
     """
     if sent < tokens.counter and sent != _last_used(tokens) and not is_echo(tokens, sent, now):
         return "refresh.refresh_token_already_used"
-    if window is not None and tokens.refreshes >= window.most and tokens.counted_until > now:
-        return "over_request_rate_limit"
-    return None
+    if window is None or window.most is None:
+        return None
+    is_used_up = tokens.refreshes >= window.most and tokens.counted_until > now
+    return "over_request_rate_limit" if is_used_up else None
 
 
 def is_echo(tokens: RefreshTokens, sent: int, now: datetime) -> bool:
@@ -108,7 +109,7 @@ def refreshed(
     is_lost = not echo and tokens.refreshed_at <= now - reuse_interval
     is_new = sent >= tokens.counter or is_lost
     counter = max(sent, tokens.counter) + rotates if is_new else tokens.counter
-    refreshes, counted_until = _counted(tokens, window, now)
+    refreshes, counted_until = counted(tokens.refreshes, tokens.counted_until, window, now)
     return RefreshTokens(
         counter=counter,
         refreshed_at=now if is_new else tokens.refreshed_at,
@@ -118,6 +119,16 @@ def refreshed(
         successor_counter=counter,
         echoes=_echoes_after(tokens, sent, rotates, reuse_interval, now),
     )
+
+
+def counted(refreshes: int, until: datetime, window: Window | None, now: datetime) -> tuple[int, datetime]:
+    """The number of refreshes of a session or API key after another one, and when they begin anew.
+
+    `window` is None for a refresh that is counted already.
+    """
+    if until > now:
+        return refreshes + (window is not None), until
+    return 1, now + (window.age if window else timedelta())
 
 
 def act_of_refresh(
@@ -135,12 +146,6 @@ def act_of_refresh(
 def _last_used(tokens: RefreshTokens) -> int | None:
     is_present = tokens.successor_counter == tokens.counter
     return tokens.used_counter if is_present else tokens.counter - 1
-
-
-def _counted(tokens: RefreshTokens, window: Window | None, now: datetime) -> tuple[int, datetime]:
-    if tokens.counted_until > now:
-        return tokens.refreshes + (window is not None), tokens.counted_until
-    return 1, now + (window.age if window else timedelta())
 
 
 def _echoes_after(

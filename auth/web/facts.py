@@ -1,12 +1,14 @@
 """The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
+from auth.rules.clients import Client, Credentials
 from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import Address, User
@@ -19,8 +21,40 @@ CallerFacts: TypeAlias = (
     "queries.SelectUser | queries.SelectCaller | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
+# Those of a session that is locked to be refreshed.
+RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # Those with the columns of `user_facts`, and the level and the end of an API key.
-KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
+KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
+
+
+class ClientFacts(Protocol):
+    """A row with what an application admits. The columns are null if there is none."""
+
+    @property
+    def allowed_roles(self) -> Collection[str] | None: ...
+    @property
+    def resources(self) -> Collection[str] | None: ...
+    @property
+    def is_dynamic(self) -> bool | None: ...
+    @property
+    def is_blocked(self) -> bool | None: ...
+
+
+class CredentialFacts(Protocol):
+    """A row with the credentials of an application."""
+
+    @property
+    def token_endpoint_auth_method(self) -> str: ...
+    @property
+    def secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_expires_at(self) -> datetime | None: ...
+    @property
+    def accepts_either_method(self) -> bool: ...
+    @property
+    def is_blocked(self) -> bool: ...
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -34,12 +68,20 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def refresh_window_of(settings: Settings) -> Window:
+    """Return the window that counts the refreshes of a session, and the uses of an API key."""
+    limit = settings.rate_limit_refresh
+    return Window(
+        most=limit.amount if settings.rate_limits_enabled else None, age=timedelta(seconds=limit.get_expiry())
+    )
+
+
 def moment_of(seconds: int) -> datetime:
     """Return a time of a token, in Unix seconds, as the rules take it."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def user_of(row: "CallerFacts | KeyFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
+def user_of(row: "CallerFacts | KeyFacts | RefreshFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
     """Return the user without the addresses and the password, which no token depends on. Tokens of clients
     alone depend on the app metadata.
     """
@@ -114,6 +156,64 @@ def session_of(row: "CallerFacts") -> Session | None:
     )
 
 
+def locked_session_of(row: "RefreshFacts") -> Session:
+    """Return the session that is locked to be refreshed."""
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        first_passkey_at=row.first_passkey_at,
+        resource=row.resource,
+    )
+
+
+def refresh_tokens_of(row: "RefreshFacts") -> RefreshTokens:
+    """Return what a session keeps of its refresh tokens."""
+    return RefreshTokens(
+        counter=row.counter,
+        refreshed_at=row.refreshed_at,
+        counted_until=row.counted_until,
+        refreshes=row.refreshes,
+        used_counter=row.used_counter,
+        successor_counter=row.successor_counter,
+        echoes=row.echoes
+        and {
+            int(counter): {int(used): datetime.fromisoformat(until) for used, until in uses.items()}
+            for counter, uses in row.echoes.items()
+        },
+    )
+
+
 def key_of(row: "KeyFacts") -> ApiKey | None:
     """Return the API key, if the user has it."""
     return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
+
+
+def client_of(row: ClientFacts) -> Client | None:
+    """Return the application, if there is one."""
+    if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
+        return None
+    return Client(
+        allowed_roles=frozenset(row.allowed_roles),
+        resources=frozenset(row.resources),
+        is_dynamic=row.is_dynamic,
+        is_blocked=row.is_blocked,
+    )
+
+
+def credentials_of(row: CredentialFacts) -> Credentials:
+    """Return what an application has registered, to compare with what it sends."""
+    return Credentials(
+        auth_method=row.token_endpoint_auth_method,
+        secret_hash=_bytes(row.secret_hash),
+        previous_secret_hash=_bytes(row.previous_secret_hash),
+        previous_secret_expires_at=row.previous_secret_expires_at,
+        accepts_either_method=row.accepts_either_method,
+        is_blocked=row.is_blocked,
+    )
+
+
+def _bytes(value: memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)

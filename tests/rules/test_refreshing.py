@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from auth.rules import refreshing
-from sql import shipped
 from tests.support.rule_rows import (
     HOUR,
     SECOND,
@@ -22,7 +21,8 @@ MUTANTS = [
     ("tokens.refreshed_at <= now - reuse_interval", "tokens.refreshed_at < now - reuse_interval"),
     ("tokens.refreshes >= window.most", "tokens.refreshes > window.most"),
     ("window.most and tokens.counted_until > now", "window.most and tokens.counted_until >= now"),
-    ("if tokens.counted_until > now:", "if tokens.counted_until >= now:"),
+    ("    if until > now:\n        return", "    if until >= now:\n        return"),
+    ("refreshes + (window is not None)", "refreshes + 1"),
     ("else tokens.counter - 1", "else tokens.used_counter"),
     ("tokens.used_counter if echo else sent", "sent"),
     ("not echo and tokens.refreshed_at", "tokens.refreshed_at"),
@@ -35,6 +35,19 @@ MUTANTS = [
 # Of a session's columns, those of its refresh tokens.
 COLUMNS = "counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until, echoes"
 WINDOW = 3600
+
+# What a node of 0.5.2 asks about a refresh that it refuses.
+REFUSAL = """
+SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.state
+                     WHEN known.state = 'live' AND s.grant_id IS NULL
+                     THEN refresh_refusal(s, %(counter)s, %(most)s) END,
+                'refresh_token_not_found') AS state
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ CROSS JOIN caller_state(u, s, NULL, %(lifetime)s, %(timebox)s,
+                         s.aal, 'session', %(required)s) AS known (state)
+ WHERE s.id = %(id)s
+"""
 
 MUTANTS_OF_REFUSALS = [
     ('return "refresh.user_banned"', 'return "refresh.refresh_token_not_found"'),
@@ -53,6 +66,7 @@ def compare(tables: Tables) -> Compared:
             "sent": tables.one_of(*range(4, 13)),
             "rotates": tables.chance(0.8),
             "reuse": tables.one_of(0, 10),
+            "counts": tables.chance(0.7),
             "most": tables.one_of(None, 3, 4),
             "is_same": tables.chance(0.5),
         }
@@ -61,15 +75,16 @@ def compare(tables: Tables) -> Compared:
     answers = decided(
         tables,
         f"""(SELECT jsonb_build_array(
-                      is_echo(s, sent), refresh_refusal(s, sent, most), new.counter, new.used_counter,
+                      is_echo(s, sent), refresh_refusal(s, sent, CASE WHEN counts THEN most END), new.counter, new.used_counter,
                       new.successor_counter, extract(epoch FROM new.refreshed_at), new.refreshes,
                       extract(epoch FROM new.counted_until), refreshed_echoes(s, sent, rotates, reuse),
                       refresh_act(jsonb_populate_record(s, to_jsonb(new)), sent, rotates,
                                   jsonb_build_object('ip', CASE WHEN (a -> 'is_same')::boolean THEN NULL
                                                                 ELSE '203.0.113.7' END)))
                FROM (SELECT (a -> 'sent')::bigint AS sent, (a -> 'rotates')::boolean AS rotates,
-                            (a -> 'reuse')::integer AS reuse, (a ->> 'most')::integer AS most) AS of_case,
-                    refreshed(s, sent, rotates, reuse, CASE WHEN most IS NOT NULL THEN {WINDOW} END) AS new)""",
+                            (a -> 'reuse')::integer AS reuse, (a ->> 'most')::integer AS most,
+                            (a -> 'counts')::boolean AS counts) AS of_case,
+                    refreshed(s, sent, rotates, reuse, CASE WHEN counts THEN {WINDOW} END) AS new)""",
     )
     rows = tables.all(f"SELECT {COLUMNS} FROM cases AS c JOIN sessions AS s USING (user_id) ORDER BY c.n")
     return Compared(tables.seed, [(case, row) for case, row in zip(asked, rows, strict=True)], answers)
@@ -118,7 +133,7 @@ def decide(rules, each) -> list[object]:
     now, asked = case.now, case.asked
     tokens = tokens_of(rules, row)
     sent, rotates = asked["sent"], asked["rotates"]
-    window = window_of(rules, asked["most"])
+    window = window_of(rules, asked["most"]) if asked["counts"] else None
     new = rules.refreshed(
         tokens,
         sent,
@@ -160,16 +175,15 @@ def compare_refusals(tables: Tables) -> Compared:
     rows = tables.all(
         f"SELECT s.id, s.grant_id, {COLUMNS} FROM cases AS c JOIN sessions AS s USING (user_id) ORDER BY n"
     )
-    statement = shipped()["select_refresh_refusal"].direct
     answers = [
         tables.all(
-            statement,
-            session_id=row.id,
+            REFUSAL,
+            id=row.id,
             counter=case.asked["sent"],
-            refresh_limit=case.asked["most"],
-            refresh_token_lifetime=int(case.asked["lifetime"]),
-            session_timebox=case.asked["timebox"] and int(case.asked["timebox"]),
-            mfa_required=case.asked["required"],
+            most=case.asked["most"],
+            lifetime=int(case.asked["lifetime"]),
+            timebox=case.asked["timebox"] and int(case.asked["timebox"]),
+            required=case.asked["required"],
         )[0].state
         for case, row in zip(asked, rows, strict=True)
     ]
@@ -198,7 +212,7 @@ def tokens_of(rules, row: Any) -> Any:
 
 
 def window_of(rules, most: int | None) -> Any:
-    return None if most is None else rules.Window(most=most, age=timedelta(seconds=WINDOW))
+    return rules.Window(most=most, age=timedelta(seconds=WINDOW))
 
 
 def typed(compared: Compared) -> Compared:

@@ -181,7 +181,7 @@ def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
 # The calls that wait for a provider or a hook.
 _FOREIGN = re.compile(
     r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
-    r"|(issuing\.)?(about_new|about_own|about_refresh|answered)|access_token\.ask"
+    r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(r"(\w+\.)*(transaction|act|begin|on|on_found)\(.*\)", re.DOTALL)
 

@@ -107,3 +107,29 @@ def test_act_has_no_time_before_it_has_read_facts(db, alice):
         first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
         act.read(queries.select_person, user_id=alice.id, session_id=None)
         assert act.acted_at == first.now
+
+
+def lock(parts, session):
+    return acts.refresh(parts.db, queries.lock_session, session_id=session.id, ip=None, user_agent=None)
+
+
+def test_refresh_commits_asynchronously_and_cannot_contain_another_act(parts, session):
+    with lock(parts, session) as (tx, _row):
+        with tx._lend() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone() == ("off",)
+        with pytest.raises(RuntimeError, match="within another one"), acts.begin(parts.db):
+            pass
+
+
+def test_refresh_reads_the_session_as_the_previous_holder_of_the_lock_wrote_it(parts, database, session):
+    def read():
+        with lock(parts, session) as (_, row):
+            return row
+
+    with database.locked("sessions", session.id, "UPDATE sessions SET counter = 7 WHERE id = %s") as held:
+        waiting = held.start(read)
+        before_commit = database.now()
+    row = waiting.result()
+    assert row.counter == 7
+    assert row.now > before_commit

@@ -3,23 +3,26 @@
 import hmac
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
-import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from auth.core.tokens import one_time
 from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken
 from auth.extensions.openid import audience, claims
 from auth.extensions.openid.authentication import Credentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.web import audit, g, limits
+from auth.flows.sessions import refreshing
+from auth.rules import tokens
+from auth.rules.refreshing import Window, refusal_of_refresh
+from auth.rules.refusals import Refusal
+from auth.web import audit, facts, g
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from sql import Transaction, queries
+from sql import Runner, Transaction, acts, queries
 
-log = structlog.get_logger()
 UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
 
@@ -78,18 +81,45 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed = _scopes(body)
-    known = {**sent._asdict(), "scopes": narrowed, **credentials.parameters}
+    narrowed, window = _scopes(body), facts.refresh_window_of(latchkey.settings)
+    asked, own = current_asked(), {"session_id": sent.session_id, "client_id": credentials.client_id}
+    opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
     # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
-    row = queries.refresh_client_session(latchkey.db, **known)
+    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **opening) as (tx, row):
+        if row is not None:
+            require(check(credentials, row), "refresh_token")
+            refusal = _refusal_of_refresh(row, sent.counter, narrowed, window)
+            if refusal is None:
+                # That of a public client always does (RFC 9700, section 4.14.2).
+                rotates = latchkey.settings.refresh_token_rotation or row.secret_hash is None
+                counter = refreshing.move(asked, tx, row, sent.counter, rotates=rotates, window=window, **own)
     if row is None:
-        _refuse_refresh(credentials, sent, queries.select_client_refresh_refusal(latchkey.db, **known))
-    settings = latchkey.settings
-    if settings.rate_limits_enabled:
-        amount = settings.rate_limit_refresh.amount
-        g.add_window(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return _session_tokens(row, row.scopes if narrowed is None else narrowed)
+        require(authenticate(credentials), "refresh_token")
+        raise OAuthError("invalid_grant", _UNKNOWN)
+    if refusal == "refresh.refresh_token_already_used":
+        refreshing.end_reused(asked, row.user_id, **own)
+        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
+    if refusal is not None:
+        g.note(user_id=row.user_id, client_id=credentials.client_id)
+        raise refreshing.refused_by_limit(asked, row)
+    return _session_tokens(row._replace(counter=counter), row.scopes if narrowed is None else narrowed)
+
+
+def _refusal_of_refresh(
+    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: Window
+) -> Refusal | None:
+    """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
+    user, session, client = (
+        facts.user_of(row, row.app_metadata),
+        facts.locked_session_of(row),
+        facts.client_of(row),
+    )
+    if tokens.refusal_of_client_session(user, session, client, None, latchkey.policy, row.now):
+        raise OAuthError("invalid_grant", _UNKNOWN)
+    if narrowed is not None and not set(narrowed) <= set(row.scopes):
+        raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
+    return refusal_of_refresh(facts.refresh_tokens_of(row), sent, window, row.now)
 
 
 def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
@@ -106,6 +136,21 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
     return _tokens({"sub": client.id}, client.id, resource, scopes, client)
 
 
+def revoke(session_id: str, client_id: str) -> None:
+    """End a session of a client, with what it opened, as its user would by signing out."""
+    own = {"session_id": session_id, "client_id": client_id}
+    with acts.on_found(latchkey.db, lambda on: _owner_of(on, own)) as (act, owners):
+        session = act.read(queries.select_client_session, session_id=session_id)
+        if not owners or session is None or session.ended_at is not None:
+            return
+        queries.end_access(act, user_id=session.user_id, session_id=session_id, reason="logout", voids=False)
+        audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
+
+
+def _owner_of(on: Runner, session: dict[str, str]) -> list[str]:
+    return [row.user_id for row in queries.find_client_session(on, **session)]
+
+
 def session_of(token: str) -> tuple[bool, str | None]:
     """Return whether a token belongs to a client, and its session."""
     with suppress(InvalidRefreshToken):
@@ -116,7 +161,7 @@ def session_of(token: str) -> tuple[bool, str | None]:
 
 
 def _session_tokens(row: Any, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
-    """Return the tokens of a client's session, a row of `open_client_session` or `refresh_client_session`."""
+    """Return the tokens of a client's session, a row of `open_client_session` or `lock_client_session`."""
     own = {"sub": row.user_id, "session_id": row.session_id, **claims.of_authentication(row)}
     answer = _tokens(own, row.client_id, row.resource, scopes, row)
     if row.refreshes_tokens:
@@ -182,23 +227,6 @@ def require(client: Any, grant_type: str) -> None:
     """Raises `OAuthError` unless the client may use the grant."""
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
-
-
-def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> NoReturn:
-    check(credentials, row)
-    require(row, "refresh_token")
-    if row.state == "refresh_token_already_used":
-        ended = {"session_id": sent.session_id, "client_id": credentials.client_id}
-        queries.end_reused_session(latchkey.db, **ended)
-        log.warning("refresh_token_reused", user_id=row.user_id, **ended, **g.client)
-        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
-    if row.state == "over_request_rate_limit":
-        g.note(user_id=row.user_id, client_id=credentials.client_id)
-        g.add_window(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
-        raise limits.refusal(row.state, row.seconds_left)
-    if row.state == "invalid_scope":
-        raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    raise OAuthError("invalid_grant", _UNKNOWN)
 
 
 def _scopes(body: dict[str, Any]) -> list[str] | None:

@@ -9,6 +9,7 @@ from auth.flows import admission
 from auth.flows.account import removal
 from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
+from auth.flows.sessions import refreshing
 from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session
 from auth.flows.sign_in.external_identities import invalid_id_token, read_id_token
@@ -92,8 +93,7 @@ def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
 
 
 def _renewed(asked: Asked, tx: Transaction, issue: Issue) -> Session:
-    row = queries.renew_session(tx, session_id=asked.caller.session_id)
-    return Session(found(row, "session_not_found"), issue)
+    return Session(refreshing.renew(asked, tx, asked.caller.session_id), issue)
 
 
 def _add(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:

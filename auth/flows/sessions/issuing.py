@@ -90,12 +90,6 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
     return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
 
 
-def about_refresh(parts: Latchkey, session_id: str, counter: int) -> Issue:
-    """Count a refresh, then ask the hook, which must be set."""
-    row = queries.begin_refresh(parts.db, session_id=session_id, counter=counter)
-    return answered(parts, Issue(session_id), row and compose(parts, row, session_id), row, "token_refresh")
-
-
 def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
     row = None
     if issue.user_id:

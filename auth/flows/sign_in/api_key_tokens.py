@@ -8,11 +8,13 @@ from auth.core import promises
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import Issue, answered, is_asked
-from auth.web import callers
+from auth.rules.refreshing import counted
+from auth.rules.tokens import end_of_key
+from auth.web import audit, callers, facts, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
-from auth.web.limits import Window, refusal
-from sql import Runner, queries
+from auth.web.limits import Window
+from sql import Runner, acts, queries
 
 
 def exchange(asked: Asked, key: str) -> dict[str, Any]:
@@ -22,10 +24,6 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
     row = _use(asked, id, key)
-    if row is None:
-        owner = queries.select_owner_of_api_key(asked.db, id=id)
-        asked.noted.note(user_id=owner and owner.user_id, api_key_id=id)
-        raise ApiError("key.invalid_credentials")
     claims, issue = _compose(asked, row), Issue(user_id=row.user_id)
     if is_asked(asked, for_client=True):
         issue = answered(asked.parts, issue, claims, row, "api_key")
@@ -42,38 +40,57 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
     }
 
 
-def _use(asked: Asked, id: str, key: str) -> "queries.UseApiKey | None":
-    """Return the row of a live key, or None if it is invalid. Count uses and wrong secrets."""
-    settings, macs, network = asked.settings, asked.parts.api_keys.macs(key), asked.client["network"]
-    with asked.db.transaction() as tx:
-        verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)
-        row = queries.use_api_key(tx, id=id, key_macs=macs) if verdict.refused_for is None else None
+def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
+    """Return the row of a live key. Count a wrong secret, and each use: a program could otherwise call the
+    token hook without limit.
+    """
+    macs, network = asked.parts.api_keys.macs(key), asked.client["network"]
+    with acts.begin(asked.db) as act:
+        verdict = act.record_verdict(queries.record_api_key_verdict, id=id, key_macs=macs, network=network)
+        owner = row = None
+        if verdict.refused_for is None:
+            # Equal statements for a key that does not exist.
+            owner = queries.select_owner_of_api_key(act, id=id)
+            act.lock_users([owner and owner.user_id])
+            row = act.read(queries.select_api_key_to_use, id=id, key_macs=macs)
+        if row and end_of_key(facts.key_of(row), row.now):
+            row = None
+        if row:
+            window = facts.refresh_window_of(asked.settings)
+            uses, until = counted(row.refreshes, row.counted_until, window, row.now)
+            queries.count_use_of_api_key(act, id=id, key_mac=macs[0], refreshes=uses, counted_until=until)
+            refusal = callers.refusal_of_key(row, None, asked.parts.policy)
+            if refusal is None and not row.is_used_today:
+                queries.record_use_of_api_key(act, id=id)
+                used = {"api_key": row.name, "api_key_id": id}
+                audit.record(act, row.user_id, None, ["api_key_used"], [], **used)
     if verdict.refused_for is not None:
-        raise refusal("over_request_rate_limit", verdict.refused_for)
+        raise limits.refusal("over_request_rate_limit", verdict.refused_for)
+    asked.noted.note(user_id=owner and owner.user_id, api_key_id=id)
     if row is None:
-        return None
-    asked.noted.note(user_id=row.user_id, api_key_id=id)
-    if settings.rate_limits_enabled:
-        most = settings.rate_limit_refresh.amount
-        asked.noted.add_window(Window(most, max(0, most - row.refreshes), row.seconds_left))
-        if row.refreshes > most:
-            raise refusal("over_request_rate_limit", row.seconds_left)
-    if row.state != "live":
-        raise ApiError(row.state)
+        raise ApiError("key.invalid_credentials")
+    if window.most is not None:
+        seconds = (until - row.now).total_seconds()
+        asked.noted.add_window(Window(window.most, max(0, window.most - uses), seconds))
+        if uses > window.most:
+            raise limits.refusal("over_request_rate_limit", seconds)
+    if refusal:
+        raise ApiError(refusal)
     return row
 
 
-def _compose(asked: Asked, row: Any) -> dict[str, Any]:
+def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> dict[str, Any]:
+    now = int(row.now.timestamp())
     lifetime = min(promises.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
-    expires_at = min(row.issued_at + lifetime, row.expires_at or math.inf)
+    end = math.inf if row.key_expires_at is None else int(row.key_expires_at.timestamp())
     own = {
-        "exp": expires_at,
+        "exp": min(now + lifetime, end),
         "aal": "aal1",
-        "amr": [{"method": "api_key", "timestamp": row.issued_at}],
+        "amr": [{"method": "api_key", "timestamp": now}],
         "api_key_id": row.api_key_id,
         "scope": " ".join(row.scopes),
     }
-    return asked.parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    return asked.parts.access_tokens.compose(json.loads(row.user_object), now, own)
 
 
 def introspect(asked: Asked, key: str) -> dict[str, Any] | None:

@@ -2,27 +2,22 @@ import json
 from collections.abc import Callable, Mapping
 from itertools import chain
 
-import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
-from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
-from auth.flows.sessions import issuing
-from auth.flows.sessions.issuing import Issue
-from auth.flows.sessions.token_response import Session, exchange, token_response
+from auth.flows.sessions import refreshing
+from auth.flows.sessions.token_response import exchange, token_response
 from auth.flows.sign_in.passwords import sign_in_with_password
-from auth.web import answered_by, g, limits, schemas
+from auth.web import answered_by, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
-from auth.web.context import current_parts, latchkey
+from auth.web.context import latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
-from auth.web.errors import ApiError, unavailable
+from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited, queued
-from sql import queries
 
-log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 _REFRESH_GRANT = schemas.RefreshGrant()
 
@@ -73,37 +68,9 @@ def _by_password() -> Response:
 @counted("refresh")
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
-    parts = current_parts()
-    body = read_body(_REFRESH_GRANT)
-    try:
-        sent = parts.refresh_tokens.read(body["refresh_token"])
-    except InvalidRefreshToken:
-        raise ApiError("refresh.refresh_token_not_found") from None
-    issue = issuing.about_refresh(parts, *sent) if issuing.token_hook(parts) else Issue(sent.session_id)
-    row = queries.refresh_session(parts.db, **sent._asdict(), decides=issue.decides)
-    if row is None:
-        # The user or the session has changed since the hook was asked. Without an answer, there is no token.
-        raise unavailable() if issue.answer else _refresh_refusal(sent)
-    settings = parts.settings
-    if settings.rate_limits_enabled:
-        amount = settings.rate_limit_refresh.amount
-        g.add_window(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return JsonResponse(token_response(parts, Session(row, issue)))
-
-
-def _refresh_refusal(sent: RefreshToken) -> ApiError:
-    row = queries.select_refresh_refusal(latchkey.db, session_id=sent.session_id, counter=sent.counter)
-    if row is None:
-        raise ApiError("refresh.refresh_token_not_found")
-    if row.state == "refresh_token_already_used":
-        queries.end_reused_session(latchkey.db, session_id=sent.session_id, client_id=None)
-        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
-        return ApiError("refresh.refresh_token_already_used")
-    g.note(user_id=row.user_id)
-    if row.state == "over_request_rate_limit":
-        g.add_window(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
-        return limits.refusal(row.state, row.seconds_left)
-    return ApiError(f"refresh.{row.state}")
+    asked = current_asked()
+    session = refreshing.refresh(asked, read_body(_REFRESH_GRANT)["refresh_token"])
+    return JsonResponse(token_response(asked.parts, session))
 
 
 @limited("exchange_code")

@@ -1,110 +1,71 @@
-"""Refreshes whose responses are lost, and copies of refresh tokens, in any order: who is signed out, and when.
-
-Sessions and those of OpenID clients alike, by the statements of POST /token and POST /oauth/token.
-"""
+"""Refreshes whose responses are lost, and copies of refresh tokens, in any order: who is signed out, and when."""
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-import psycopg2
 import pytest
-from psycopg2.extras import NamedTupleCursor
 
-from sql import Statement, load_statements
-from tests.support.openid import make_client
+from auth.rules.refreshing import RefreshTokens, Window, refreshed, refusal_of_refresh
 
 INTERVAL = 60
-_SETTINGS = {
-    "reuse_interval": INTERVAL,
-    "rotation": True,
-    "refresh_limit_seconds": 300,
-    "refresh_token_lifetime": 2_592_000,
-    "mfa_required": "none",
-    "auth_method": "none",
-    "origin": {"actor": "anonymous"},
-}
-STATEMENTS = {
-    "session": ("refresh_session", "select_refresh_refusal"),
-    "client's session": ("refresh_client_session", "select_client_refresh_refusal"),
-}
+WINDOW = Window(most=None, age=timedelta(minutes=5))
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Service:
-    """Sessions of one kind. Refreshes without HTTP, in one transaction that can be taken back."""
+    """Sessions, each with a clock of its own. A refresh that is refused ends its session."""
 
-    def __init__(self, connection: Any, kind: str, columns: dict[str, Any]) -> None:
-        self._cursor = connection.cursor(cursor_factory=NamedTupleCursor)
-        self._kind = kind
-        self._statements = self._prepared(load_statements(), *STATEMENTS[kind])
-        self._values = _SETTINGS | {"client_id": columns.pop("client_id", None)}
-        self._columns = {"method": "password"} | columns
+    def __init__(self) -> None:
+        self._sessions: dict[int, tuple[RefreshTokens | None, datetime]] = {}
 
-    def _prepared(self, statements: dict[str, Statement], *names: str) -> list[Statement]:
-        chosen = [statements[name] for name in names]
-        for statement in chosen:
-            self._cursor.execute(statement.prepare(), {})
-        return chosen
+    def open_sessions(self, number: int) -> list[int]:
+        tokens = RefreshTokens(counter=0, refreshed_at=_NOW, counted_until=_NOW)
+        opened = range(len(self._sessions), len(self._sessions) + number)
+        self._sessions |= dict.fromkeys(opened, (tokens, _NOW))
+        return list(opened)
 
-    def open_sessions(self, number: int) -> list[str]:
-        names, values = ", ".join(self._columns), ", ".join(f"%({name})s" for name in self._columns)
-        self._cursor.execute(
-            f"INSERT INTO sessions ({names}) SELECT {values} FROM generate_series(1, %(number)s)"
-            " RETURNING id::text",
-            self._columns | {"number": number},
-        )
-        return [row.id for row in self._cursor]
-
-    def refresh(self, session: str, counter: int) -> int | None:
+    def refresh(self, session: int, counter: int) -> int | None:
         """Return the counter of the token that a refresh returns, or None after it has ended the session."""
-        for statement in self._statements:
-            values = dict.fromkeys(statement.parameters) | self._values
-            self._cursor.execute(statement.execute(), values | {"session_id": session, "counter": counter})
-            row = self._cursor.fetchone()
-            if row and getattr(row, "state", "live") == "live":
-                return int(row.counter)
-        assert row is None or row.state in (
-            "refresh_token_already_used",
-            "refresh_token_not_found",
-            "invalid_grant",
+        tokens, now = self._sessions[session]
+        if tokens is None:
+            return None
+        if refusal_of_refresh(tokens, counter, WINDOW, now):
+            self._sessions[session] = None, now
+            return None
+        new = refreshed(
+            tokens, counter, rotates=True, reuse_interval=timedelta(seconds=INTERVAL), window=WINDOW, now=now
         )
-        return None
+        self._sessions[session] = new, now
+        return new.counter
 
-    def pass_time(self, seconds: float, *sessions: str) -> None:
-        moved = "refreshed_at = refreshed_at - %(time)s * interval '1 second'"
-        self._cursor.execute(
-            f"UPDATE sessions SET {moved} WHERE id = ANY (%(ids)s::uuid[])",
-            {"time": seconds, "ids": list(sessions)},
-        )
+    def pass_time(self, seconds: float, *sessions: int) -> None:
+        for session in sessions:
+            tokens, now = self._sessions[session]
+            self._sessions[session] = tokens, now + timedelta(seconds=seconds)
 
-    def move(self, session: str, columns: str) -> int:
-        """Change a session as another statement does, and return its counter."""
-        self._cursor.execute(f"UPDATE sessions SET {columns} WHERE id = %s RETURNING counter", (session,))
-        return int(self._cursor.fetchone().counter)
+    def move(self, session: int, change: Callable[[RefreshTokens, datetime], RefreshTokens]) -> int:
+        """Change a session as something else than a refresh does, and return its counter."""
+        tokens, now = self._sessions[session]
+        assert tokens is not None
+        self._sessions[session] = change(tokens, now), now
+        return change(tokens, now).counter
 
     def ended(self) -> int:
-        self._cursor.execute("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL")
-        return int(self._cursor.fetchone().count)
+        return sum(tokens is None for tokens, _now in self._sessions.values())
 
     @contextmanager
     def taken_back(self) -> Iterator[None]:
-        self._cursor.execute("SAVEPOINT act")
+        kept = dict(self._sessions)
         yield
-        self._cursor.execute("ROLLBACK TO act; RELEASE act")
+        self._sessions = kept
 
 
-@pytest.fixture(params=STATEMENTS)
-def service(request, alice, database, database_url):
-    columns: dict[str, Any] = {"user_id": alice.id}
-    if request.param == "client's session":
-        client = make_client(database, token_endpoint_auth_method="none")
-        granted = "INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user)s, %(client)s, '{}') RETURNING id::text"
-        columns["grant_id"] = database.value(granted, user=alice.id, client=client.id)
-        columns |= {"client_id": client.id, "scopes": ["openid"]}
-    with closing(psycopg2.connect(database_url)) as connection:
-        yield Service(connection, request.param, columns)
+@pytest.fixture
+def service():
+    return Service()
 
 
 def test_none_of_a_thousand_clients_that_lose_responses_is_signed_out(service):
@@ -149,12 +110,18 @@ def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
     assert service.ended() == 0
 
 
+def by_step_up(tokens: RefreshTokens, now: datetime) -> RefreshTokens:
+    return replace(tokens, counter=tokens.counter + 2, refreshed_at=now)
+
+
+def by_former_release(tokens: RefreshTokens, now: datetime) -> RefreshTokens:
+    used, given = tokens.counter, tokens.counter + 1
+    return replace(tokens, counter=given, used_counter=used, successor_counter=given, refreshed_at=now)
+
+
 def test_token_from_before_a_move_that_wrote_no_echoes_is_dead(service):
     """A step-up's token kills all before it, and so does a move by a node of 0.5.1, which writes no echoes."""
-    for moved in (
-        "counter = counter + 2, refreshed_at = now()",
-        "used_counter = counter, counter = counter + 1, successor_counter = counter + 1, refreshed_at = now()",
-    ):
+    for moved in (by_step_up, by_former_release):
         (session,) = service.open_sessions(1)
         first = service.refresh(session, 0)
         newest = service.refresh(session, first)
@@ -175,7 +142,7 @@ class Holder:
 
 def visits(
     service: Service,
-    session: str,
+    session: int,
     holders: dict[str, Holder],
     depth: int,
     check: Callable[[dict[str, Holder], bool], None],

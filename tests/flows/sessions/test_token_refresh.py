@@ -1,12 +1,9 @@
 """POST /token?grant_type=refresh_token: rotation, reuse and theft of refresh tokens."""
 
 import json
-from contextlib import closing
 
-import psycopg2
 import pytest
 
-import sql
 from auth.delivery import janitor
 from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
@@ -84,15 +81,6 @@ class TestRefresh:
     def test_query_may_be_encoded_in_any_way_and_headers_are_ignored(self, client, session, query, headers):
         body = {"refresh_token": session.refresh_token}
         assert client.post(f"/token?{query}", json=body, headers=headers).status_code == 200
-
-    def test_refresh_commits_asynchronously(self, session, database_url):
-        statement = sql.load_statements()["refresh_session"]
-        lifetimes = {"refresh_limit_seconds": 300, "refresh_token_lifetime": 60, "reuse_interval": 60}
-        values = {"session_id": session.id, "counter": 0, "rotation": True} | lifetimes
-        with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
-            cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | values)
-            cursor.execute("SHOW synchronous_commit")
-            assert cursor.fetchone() == ("off",)
 
 
 class TestUsedToken:
