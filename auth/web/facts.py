@@ -1,11 +1,12 @@
 """The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
+from auth.rules.clients import Client, Credentials
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
@@ -21,6 +22,36 @@ CallerFacts: TypeAlias = (
 )
 # Those with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey"
+
+
+class ClientFacts(Protocol):
+    """A row with what an application admits. The columns are null if there is none."""
+
+    @property
+    def allowed_roles(self) -> Collection[str] | None: ...
+    @property
+    def resources(self) -> Collection[str] | None: ...
+    @property
+    def is_dynamic(self) -> bool | None: ...
+    @property
+    def is_blocked(self) -> bool | None: ...
+
+
+class CredentialFacts(Protocol):
+    """A row with the credentials of an application."""
+
+    @property
+    def token_endpoint_auth_method(self) -> str: ...
+    @property
+    def secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_expires_at(self) -> datetime | None: ...
+    @property
+    def accepts_either_method(self) -> bool: ...
+    @property
+    def is_blocked(self) -> bool: ...
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -116,3 +147,31 @@ def session_of(row: "CallerFacts") -> Session | None:
 def key_of(row: "KeyFacts") -> ApiKey | None:
     """Return the API key, if the user has it."""
     return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
+
+
+def client_of(row: ClientFacts) -> Client | None:
+    """Return the application, if there is one."""
+    if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
+        return None
+    return Client(
+        allowed_roles=frozenset(row.allowed_roles),
+        resources=frozenset(row.resources),
+        is_dynamic=row.is_dynamic,
+        is_blocked=row.is_blocked,
+    )
+
+
+def credentials_of(row: CredentialFacts) -> Credentials:
+    """Return what an application has registered, to compare with what it sends."""
+    return Credentials(
+        auth_method=row.token_endpoint_auth_method,
+        secret_hash=_bytes(row.secret_hash),
+        previous_secret_hash=_bytes(row.previous_secret_hash),
+        previous_secret_expires_at=row.previous_secret_expires_at,
+        accepts_either_method=row.accepts_either_method,
+        is_blocked=row.is_blocked,
+    )
+
+
+def _bytes(value: memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -17,21 +17,10 @@ def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusa
     return tokens.refusal_of_client_session(
         facts.user_of(row, row.app_metadata),
         session and replace(session, resource=row.resource),
-        _client_of(row),
+        facts.client_of(row),
         facts.moment_of(known.expires_at),
         latchkey.policy,
         row.now,
-    )
-
-
-def _client_of(row: "queries.SelectClientCaller") -> Client | None:
-    if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
-        return None
-    return Client(
-        allowed_roles=frozenset(row.allowed_roles),
-        resources=frozenset(row.resources),
-        is_dynamic=row.is_dynamic,
-        is_blocked=row.is_blocked,
     )
 
 
