@@ -1,9 +1,9 @@
--- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
---   -> row? (token_lifetime?, refusal?)
-SELECT c.id, c.name, c.is_dynamic, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime,
-       c.introspects_sessions,
-       client_refusal(c, :auth_method, :secret_hash) AS refusal,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+-- name: select_client_credentials(client_id uuid)
+--   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?)
+SELECT c.id, c.name, c.is_dynamic, c.is_blocked, c.grant_types, c.scopes, c.resources, c.require_pkce,
+       c.token_lifetime, c.introspects_sessions, c.token_endpoint_auth_method, c.accepts_either_method,
+       c.secret_hash, c.previous_secret_hash, c.previous_secret_expires_at,
+       floor(extract(epoch FROM now()))::bigint AS issued_at, now()
   FROM oauth_clients AS c
  WHERE c.id = :client_id;
 
@@ -117,12 +117,11 @@ RETURNING s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal,
           END AS recorded;
 
 -- name: select_client_refresh_refusal(session_id uuid, counter bigint, scopes text[], client_id uuid,
---                                     auth_method text, secret_hash bytea, refresh_limit integer,
---                                     refresh_token_lifetime integer, session_timebox integer,
---                                     mfa_required text)
---   -> row? (refusal?, user_id?, seconds_left?)
-SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
-       c.grant_types,
+--                                     refresh_limit integer, refresh_token_lifetime integer,
+--                                     session_timebox integer, mfa_required text)
+--   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, user_id?, seconds_left?)
+SELECT c.is_blocked, c.token_endpoint_auth_method, c.accepts_either_method,
+       c.secret_hash, c.previous_secret_hash, c.previous_secret_expires_at, c.grant_types, now(),
        CASE WHEN client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox,
                               :mfa_required) <> 'live' THEN 'invalid_grant'
             WHEN NOT :scopes <@ s.scopes THEN 'invalid_scope'
@@ -151,30 +150,18 @@ SELECT owner.*, u.app_metadata,
              JOIN oauth_clients AS c ON c.id = g.client_id)
     ON s.id = :session_id AND s.user_id = :user_id AND c.id = :client_id;
 
--- name: revoke_client_session(session_id uuid, client_id uuid, auth_method text, secret_hash bytea,
---                             origin jsonb) -> row? (refusal?, recorded?)
-WITH client AS (
-  SELECT c.id, client_refusal(c, :auth_method, :secret_hash) AS refusal
-    FROM oauth_clients AS c
-   WHERE c.id = :client_id
-), owner AS (
-  SELECT u.id, u.email
-    FROM client
-    JOIN oauth_grants AS g ON g.client_id = client.id
-    JOIN sessions AS s ON s.grant_id = g.id
-    JOIN users AS u ON u.id = s.user_id
-   WHERE client.refusal IS NULL AND s.id = :session_id AND s.ended_at IS NULL
-     FOR UPDATE OF u
-), ended AS (
-  SELECT owner.id, owner.email, end_access(owner.id, :session_id, 'logout') AS found FROM owner
-)
-SELECT client.refusal,
-       CASE WHEN ended.found
-            THEN record_acts(:origin, ended.id, ended.email, '{session_ended}', '{auth.logout}',
-                             jsonb_build_object('session_id', :session_id, 'client_id', client.id))
-       END AS recorded
-  FROM client
-  LEFT JOIN ended ON true;
+-- name: find_client_session(session_id uuid, client_id uuid) -> rows
+-- The user who gave a client this session.
+SELECT s.user_id
+  FROM sessions AS s
+  JOIN oauth_grants AS g ON g.id = s.grant_id
+ WHERE s.id = :session_id AND g.client_id = :client_id;
+
+-- name: select_client_session(session_id uuid) -> row? (email?, ended_at?)
+SELECT s.user_id, u.email, s.ended_at, clock_timestamp() AS now
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ WHERE s.id = :session_id;
 
 -- name: select_client_token(client_id uuid) -> row?
 -- What decides about a token of grant_type=client_credentials, which has no session.

@@ -1569,20 +1569,26 @@ def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browse
 
 def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
 
-class AuthenticateClient(NamedTuple):
+class SelectClientCredentials(NamedTuple):
     id: str
     name: str
     is_dynamic: bool
+    is_blocked: bool
     grant_types: list[str]
     scopes: list[str]
     resources: list[str]
     require_pkce: bool
     token_lifetime: int | None
     introspects_sessions: bool
-    refusal: str | None
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     issued_at: int
+    now: datetime
 
-def authenticate_client(on: Runner, /, *, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> AuthenticateClient | None: ...
+def select_client_credentials(on: Runner, /, *, client_id: str | None) -> SelectClientCredentials | None: ...
 
 class SelectTime(NamedTuple):
     seconds: int
@@ -1655,13 +1661,19 @@ class RefreshClientSession(NamedTuple):
 def refresh_client_session(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RefreshClientSession | None: ...
 
 class SelectClientRefreshRefusal(NamedTuple):
-    refusal: str | None
+    is_blocked: bool
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     grant_types: list[str]
+    now: datetime
     state: str
     user_id: str | None
     seconds_left: float | None
 
-def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
+def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None) -> SelectClientRefreshRefusal | None: ...
 
 class SelectClientCaller(NamedTuple):
     role: str
@@ -1690,11 +1702,18 @@ class SelectClientCaller(NamedTuple):
 
 def select_client_caller(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None) -> SelectClientCaller | None: ...
 
-class RevokeClientSession(NamedTuple):
-    refusal: str | None
-    recorded: str | None
+class FindClientSession(NamedTuple):
+    user_id: str
 
-def revoke_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RevokeClientSession | None: ...
+def find_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> list[FindClientSession]: ...
+
+class SelectClientSession(NamedTuple):
+    user_id: str
+    email: str | None
+    ended_at: datetime | None
+    now: datetime
+
+def select_client_session(on: Runner, /, *, session_id: str | None) -> SelectClientSession | None: ...
 
 class SelectClientToken(NamedTuple):
     grant_types: list[str]

@@ -5,6 +5,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_plus
 
@@ -14,15 +15,16 @@ from marshmallow import pre_load
 from auth.core.logs import ThrottledLog
 from auth.extensions.openid import client_object
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
-from auth.web import fields, guard, schemas
+from auth.rules.clients import problem_of_credentials
+from auth.web import facts, fields, guard, schemas
 from auth.web.context import latchkey
 from sql import queries
 
 _refused = ThrottledLog("client_not_authenticated")
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
 _REMEDY = "give the application the client's secret: latchkey clients rotate {} makes a new one"
-# By the results of the SQL function `client_refusal`: the cause and, for the log, the remedy. An unknown
-# client looks like a wrong secret.
+# By the results of `problem_of_credentials`: the cause and, for the log, the remedy. An unknown client looks
+# like a wrong secret.
 _CAUSES = {
     "unknown": ("Unknown client, or wrong client_secret", _REMEDY),
     "public": (
@@ -81,34 +83,40 @@ def read_credentials(body: Mapping[str, Any]) -> Credentials:
     return Credentials(_known(client_id), method, secret and hashlib.sha256(secret.encode()).digest())
 
 
-def authenticate(credentials: Credentials) -> "queries.AuthenticateClient":
+def authenticate(credentials: Credentials) -> "queries.SelectClientCredentials":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    return check(credentials, queries.authenticate_client(latchkey.db, **credentials.parameters))
+    return check(credentials, queries.select_client_credentials(latchkey.db, client_id=credentials.client_id))
 
 
-class _Checked(Protocol):
-    """A row of a statement that uses `client_refusal`."""
+class _Checked(facts.CredentialFacts, Protocol):
+    """A row with the credentials of a client, and their `now`."""
 
     @property
-    def refusal(self) -> str | None: ...
+    def now(self) -> datetime: ...
 
 
 R = TypeVar("R", bound=_Checked)
 
 
 def check(credentials: Credentials, row: R | None) -> R:
-    """Return the row. Raises `OAuthError` if there is none, or its column `refusal` says why."""
-    if row is not None and row.refusal is None:
-        return row
-    refusal = (row and row.refusal) or "unknown"
+    """Return the row. Raises `OAuthError` unless it has these credentials."""
+    if row is None:
+        raise _refusal(credentials, "unknown")
+    sent, known = credentials.secret_hash, facts.credentials_of(row)
+    if problem := problem_of_credentials(known, credentials.auth_method, sent, row.now):
+        raise _refusal(credentials, problem)
+    return row
+
+
+def _refusal(credentials: Credentials, problem: str) -> OAuthError:
     used, id = credentials.auth_method, credentials.client_id
     wrong_method = (
-        f"client is registered for '{refusal}' but '{used}' was used",
-        f"choose {refusal} in the application, or: latchkey clients update {{}} --method {used}",
+        f"client is registered for '{problem}' but '{used}' was used",
+        f"choose {problem} in the application, or: latchkey clients update {{}} --method {used}",
     )
-    cause, remedy = _CAUSES.get(refusal, wrong_method)
+    cause, remedy = _CAUSES.get(problem, wrong_method)
     _refused.count(client_id=id, reason=cause, remedy=remedy.format(id or "CLIENT_ID"))
-    raise invalid_client(cause, by_basic=used == BASIC)
+    return invalid_client(cause, by_basic=used == BASIC)
 
 
 def _known(client_id: str) -> str | None:

@@ -17,7 +17,7 @@ from auth.extensions.openid.authentication import Credentials, authenticate, che
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.web import audit, g, limits
 from auth.web.context import latchkey
-from sql import Transaction, queries
+from sql import Runner, Transaction, acts, queries
 
 log = structlog.get_logger()
 UNKNOWN_CODE = "Invalid authorization code"
@@ -79,10 +79,10 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
     narrowed = _scopes(body)
-    known = {**sent._asdict(), "scopes": narrowed, **credentials.parameters}
+    known = {**sent._asdict(), "scopes": narrowed, "client_id": credentials.client_id}
     # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
-    row = queries.refresh_client_session(latchkey.db, **known)
+    row = queries.refresh_client_session(latchkey.db, **known | credentials.parameters)
     if row is None:
         _refuse_refresh(credentials, sent, queries.select_client_refresh_refusal(latchkey.db, **known))
     settings = latchkey.settings
@@ -104,6 +104,21 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
     if resource not in (None, *client.resources):
         raise OAuthError("invalid_target", "resource: must be among the resources of the client")
     return _tokens({"sub": client.id}, client.id, resource, scopes, client)
+
+
+def revoke(session_id: str, client_id: str) -> None:
+    """End a session of a client, with what it opened, as its user would by signing out."""
+    own = {"session_id": session_id, "client_id": client_id}
+    with acts.on_found(latchkey.db, lambda on: _owner_of(on, own)) as (act, owners):
+        session = act.read(queries.select_client_session, session_id=session_id)
+        if not owners or session is None or session.ended_at is not None:
+            return
+        queries.end_access(act, user_id=session.user_id, session_id=session_id, reason="logout", voids=False)
+        audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
+
+
+def _owner_of(on: Runner, session: dict[str, str]) -> list[str]:
+    return [row.user_id for row in queries.find_client_session(on, **session)]
 
 
 def session_of(token: str) -> tuple[bool, str | None]:

@@ -6,7 +6,7 @@ from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
 from auth.extensions.openid import claims, client_callers, exchange, oauth_errors
-from auth.extensions.openid.authentication import ClientInput, Credentials, check, read_credentials
+from auth.extensions.openid.authentication import ClientInput, Credentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import device_codes
 from auth.extensions.openid.oauth_errors import OAuthError
@@ -93,14 +93,14 @@ def userinfo() -> Response:
 def revoke() -> Response:
     """End the session of a client's access token or refresh token (RFC 7009)."""
     body = read_body(_Revocation())
-    credentials = read_credentials(body)
-    is_known, session_id = exchange.session_of(body.get("token", ""))
-    row = queries.revoke_client_session(latchkey.db, session_id=session_id, **credentials.parameters)
-    check(credentials, row)
+    client = authenticate(read_credentials(body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
+    is_known, session_id = exchange.session_of(body["token"])
     if is_known and session_id is None:
         raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
+    if session_id is not None:
+        exchange.revoke(session_id, client.id)
     return JsonResponse("{}")
 
 
