@@ -39,7 +39,7 @@ Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
 # An act has nothing slow to do between two statements.
 _IDLE = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
-_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS = range(5)
+_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _REST = range(6)
 
 
 class _Moved(psycopg2.DatabaseError):
@@ -104,6 +104,11 @@ class Act(Transaction):
         """Keep others from making or unmaking administrators. The user is locked before."""
         self._follow(_ADMINISTRATORS)
         queries.lock_administrators(self)
+
+    def lock_request(self, id: str | None) -> None:
+        """Lock an authorization request, of a browser or device, which may have no user yet."""
+        self._follow(_REST)
+        queries.lock_request(self, id=id)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):

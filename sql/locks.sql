@@ -19,3 +19,6 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 
 -- name: lock_administrators() -> row
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
+
+-- name: lock_request(id uuid)
+SELECT FROM oauth_requests WHERE id = :id FOR UPDATE;

@@ -1076,6 +1076,8 @@ class LockAdministrators(NamedTuple):
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
 
+def lock_request(on: Runner, /, *, id: str | None) -> int: ...
+
 class CountMessage(NamedTuple):
     refused_by: str | None
     amount: int | None
@@ -1595,10 +1597,10 @@ class SelectTime(NamedTuple):
 
 def select_time(on: Runner, /) -> SelectTime: ...
 
-class LockOwnerOfOauthCode(NamedTuple):
-    id: str
+class FindOwnerOfCode(NamedTuple):
+    user_id: str
 
-def lock_owner_of_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfOauthCode | None: ...
+def find_owner_of_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> list[FindOwnerOfCode]: ...
 
 class SelectOauthCode(NamedTuple):
     id: str
@@ -1606,13 +1608,25 @@ class SelectOauthCode(NamedTuple):
     resource: str | None
     nonce: str | None
     code_challenge: str | None
+    user_id: str
+    session_id: str | None
     opened_session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
     grant_id: str | None
-    is_current: bool
-    may_use: bool
-    state: str
+    allowed_roles: list[str]
+    resources: list[str]
+    is_dynamic: bool
+    is_blocked: bool
+    now: datetime
 
 def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, is_of_device: bool | None) -> SelectOauthCode | None: ...
+
+class ListSessionsOfGrant(NamedTuple):
+    id: str
+    created_at: datetime
+
+def list_sessions_of_grant(on: Runner, /, *, grant_id: str | None) -> list[ListSessionsOfGrant]: ...
 
 class OpenClientSession(NamedTuple):
     session_id: str
@@ -1631,10 +1645,9 @@ class OpenClientSession(NamedTuple):
     user_object: str
     email_proved: bool
     phone_proved: bool
-    ended: int
     recorded: str
 
-def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
+def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, auth_time: datetime | str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
 
 class RefreshClientSession(NamedTuple):
     session_id: str
