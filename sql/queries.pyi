@@ -1370,11 +1370,23 @@ def delete_client(on: Runner, /, *, id: str | None) -> DeleteClient | None: ...
 
 def insert_device_request(on: Runner, /, *, client_id: str | None, code_hash: bytes | memoryview | None, user_code_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, resource: str | None, ip: str | None, user_agent: str | None, poll_interval: int | None, code_lifetime: int | None) -> int: ...
 
-class PollDeviceRequest(NamedTuple):
+class FindDeviceCode(NamedTuple):
+    id: str
     user_id: str | None
-    state: str
 
-def poll_device_request(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, slowing: int | None) -> PollDeviceRequest | None: ...
+def find_device_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> FindDeviceCode | None: ...
+
+class SelectPoll(NamedTuple):
+    polled_at: datetime | None
+    poll_interval: int
+    decision: str | None
+    code_expires_at: datetime
+    has_session: bool
+    now: datetime
+
+def select_poll(on: Runner, /, *, id: str | None) -> SelectPoll | None: ...
+
+def record_poll(on: Runner, /, *, id: str | None, poll_interval: int | None) -> int: ...
 
 class EnterUserCode(NamedTuple):
     refused_for: float | None
@@ -1383,57 +1395,33 @@ class EnterUserCode(NamedTuple):
 
 def enter_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None, user_id: str | None, session_id: str | None, network: str | None, failures: Sequence[int | None] | None) -> EnterUserCode: ...
 
-class LockClientOfDevice(NamedTuple):
-    id: str
-    name: str
-    uri: str
-    logo_uri: str
-    secret_hash: memoryview | None
-    token_endpoint_auth_method: str
-    is_dynamic: bool
-    redirect_uris: list[str]
-    post_logout_redirect_uris: list[str]
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    require_pkce: bool
-    skip_consent: bool
-    introspects_sessions: bool
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    backchannel_logout_uri: str
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    accepts_either_method: bool
-    policy_uri: str
-    tos_uri: str
-    metadata_url: str | None
-    fetched_until: datetime | None
-    is_blocked: bool
-    gate_origin: str | None
-    created_at: datetime
-    updated_at: datetime
+class FindDeviceRequest(NamedTuple):
+    client_id: str
 
-def lock_client_of_device(on: Runner, /, *, id: str | None) -> LockClientOfDevice | None: ...
+def find_device_request(on: Runner, /, *, id: str | None) -> FindDeviceRequest | None: ...
 
-class LockDeviceRequest(NamedTuple):
+class SelectDeviceRequest(NamedTuple):
     id: str
+    client_id: str
+    user_id: str | None
+    session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
     scopes: list[str]
     resource: str | None
     ip: str | None
     user_agent: str | None
     asked_at: str
-    may_use: bool
+    grant_scopes: list[str] | None
+    granted_at: datetime | None
+    opened_scopes: list[str]
+    now: datetime
 
-def lock_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> LockDeviceRequest | None: ...
+def select_device_request(on: Runner, /, *, id: str | None) -> SelectDeviceRequest | None: ...
 
 def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None) -> int: ...
 
-class WriteGrant(NamedTuple):
-    is_first: bool
-
-def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> WriteGrant: ...
+def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> int: ...
 
 class SelectGrant(NamedTuple):
     id: str
@@ -1508,55 +1496,54 @@ class TakeOauthRequest(NamedTuple):
 
 def take_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> TakeOauthRequest | None: ...
 
-class LockClientOfRequest(NamedTuple):
+class FindOauthRequest(NamedTuple):
+    id: str
+    client_id: str
+
+def find_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> FindOauthRequest | None: ...
+
+class SelectAskingClient(NamedTuple):
     id: str
     name: str
     uri: str
     logo_uri: str
-    secret_hash: memoryview | None
-    token_endpoint_auth_method: str
-    is_dynamic: bool
-    redirect_uris: list[str]
-    post_logout_redirect_uris: list[str]
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    require_pkce: bool
-    skip_consent: bool
-    introspects_sessions: bool
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    backchannel_logout_uri: str
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    accepts_either_method: bool
     policy_uri: str
     tos_uri: str
-    metadata_url: str | None
-    fetched_until: datetime | None
+    secret_hash: memoryview | None
+    is_dynamic: bool
     is_blocked: bool
-    gate_origin: str | None
-    created_at: datetime
+    redirect_uris: list[str]
+    grant_types: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    skip_consent: bool
+    token_lifetime: int | None
+    metadata_url: str | None
     updated_at: datetime
 
-def lock_client_of_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> LockClientOfRequest | None: ...
+def select_asking_client(on: Runner, /, *, id: str | None) -> SelectAskingClient | None: ...
 
-class LockOauthRequest(NamedTuple):
+class SelectOauthRequest(NamedTuple):
     id: str
+    client_id: str
+    browser_hash: memoryview
     redirect_uri: str
     state: str | None
     scopes: list[str]
     resource: str | None
     prompts: list[str]
+    max_age: int | None
     login_hint: str | None
     user_id: str | None
     is_pending: bool
-    may_use: bool | None
-    is_fresh: bool
-    is_granted: bool
+    created_at: datetime
+    expires_at: datetime
+    grant_scopes: list[str] | None
+    granted_at: datetime | None
+    opened_scopes: list[str]
+    now: datetime
 
-def lock_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, is_by_token: bool | None, user_id: str | None, session_id: str | None) -> LockOauthRequest | None: ...
+def select_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, user_id: str | None) -> SelectOauthRequest | None: ...
 
 def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None) -> int: ...
 
