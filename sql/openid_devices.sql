@@ -27,10 +27,14 @@ SELECT r.polled_at, r.poll_interval, r.decision, r.code_expires_at,
 -- name: record_poll(id uuid, poll_interval integer, acted_at timestamptz)
 UPDATE oauth_requests SET polled_at = :acted_at, poll_interval = :poll_interval WHERE id = :id;
 
--- name: enter_user_code(macs bytea[], user_id uuid, session_id uuid, network text, failures integer[])
---   -> row (refused_for?, request_id?)
-SELECT refused_for, tries, request_id
-  FROM enter_user_code(:macs, :user_id, :session_id, :network, :failures);
+-- name: select_user_code(macs bytea[]) -> row? (session_id?, decision?)
+-- The request that a code is for. `macs` are those of the code with each key.
+SELECT r.id, r.session_id, r.decision, r.code_expires_at, clock_timestamp() AS now
+  FROM oauth_requests AS r
+ WHERE r.user_code_mac = ANY (:macs);
+
+-- name: bind_device_request(id uuid, user_id uuid, session_id uuid)
+UPDATE oauth_requests SET user_id = :user_id, session_id = :session_id WHERE id = :id;
 
 -- name: find_device_request(id uuid) -> row?
 SELECT r.client_id FROM oauth_requests AS r WHERE r.id = :id AND r.user_code_mac IS NOT NULL;

@@ -1397,12 +1397,16 @@ def select_poll(on: Runner, /, *, id: str | None) -> SelectPoll | None: ...
 
 def record_poll(on: Runner, /, *, id: str | None, poll_interval: int | None) -> int: ...
 
-class EnterUserCode(NamedTuple):
-    refused_for: float | None
-    tries: int
-    request_id: str | None
+class SelectUserCode(NamedTuple):
+    id: str
+    session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
+    now: datetime
 
-def enter_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None, user_id: str | None, session_id: str | None, network: str | None, failures: Sequence[int | None] | None) -> EnterUserCode: ...
+def select_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None) -> SelectUserCode | None: ...
+
+def bind_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> int: ...
 
 class FindDeviceRequest(NamedTuple):
     client_id: str

@@ -11,11 +11,11 @@ from flask import Blueprint, Response, request
 
 from auth.core import promises
 from auth.core.net import networks
-from auth.core.settings.constants import failures_of
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent
 from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
+from auth.flows import verdicts
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
 from auth.rules import clients, devices
@@ -117,38 +117,45 @@ def _enter() -> str:
     macs = user_codes.macs(user_codes.canonical(typed))
     if not macs:
         raise ApiError("device.otp_expired")
-    most = promises.WRONG_CODES_A_DAY["device"]
-    entered = queries.enter_user_code(
-        latchkey.db,
-        macs=macs,
-        user_id=g.user_id,
-        session_id=g.caller.session_id,
-        network=g.client["network"],
-        failures=failures_of("device"),
+    user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
+    with acts.begin(latchkey.db) as act:
+        request = queries.select_user_code(act, macs=macs)
+        known = verdicts.limits_of_code(act, "device", user_id, g.client["network"])
+        verdict = verdicts.record(act, known, is_right=_is_open(request))
+        act.lock_users([user_id])
+        act.lock_request(request and request.id)
+        request = act.read(queries.select_user_code, macs=macs)
+        entered = request if verdict.refused_for is None and _is_open(request) else None
+        if entered:
+            queries.bind_device_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
+    g.note(user_id=user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None:
+        g.add_window(limits.Window(most, 0, verdict.refused_for))
+        raise limits.refusal("over_request_rate_limit", verdict.refused_for)
+    return found(entered, "device.otp_expired").id
+
+
+def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None") -> bool:
+    """Whether a request waits for its code, or for the decision of this session."""
+    return row is not None and devices.is_open_to(
+        devices.DeviceRequest(
+            code_expires_at=row.code_expires_at,
+            session_id=row.session_id,
+            is_decided=row.decision is not None,
+        ),
+        g.caller.session_id,
+        row.now,
     )
-    g.note(user_id=g.user_id, tries=entered.tries, of=most)
-    if entered.refused_for is not None:
-        g.add_window(limits.Window(most, 0, entered.refused_for))
-        raise limits.refusal("over_request_rate_limit", entered.refused_for)
-    return found(entered.request_id, "device.otp_expired")
 
 
 def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
     """Return a request that waits for the decision of this user, who entered its code in this session."""
     row = queries.select_device_request(on, id=id)
     client = row and queries.select_asking_client(on, id=row.client_id)
-    if row is None or client is None or person is None or row.user_id != g.user_id:
-        raise ApiError("oauth_authorization_not_found")
-    if not devices.is_open_to(_request_of(row), g.caller.session_id, row.now):
+    if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
     may_use = clients.may_use(facts.person_of(person), consent.asking_of(client), row.resource)
     return _Asked(row, client, may_use)
-
-
-def _request_of(row: "queries.SelectDeviceRequest") -> devices.DeviceRequest:
-    return devices.DeviceRequest(
-        code_expires_at=row.code_expires_at, session_id=row.session_id, is_decided=row.decision is not None
-    )
 
 
 def _decided(id: str, action: str) -> Response:
