@@ -2170,6 +2170,12 @@ def record_provider(on: Runner, /, *, session_id: str | None, provider: str | No
 
 def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, voids: bool | None) -> int: ...
 
+class EndHoldings(NamedTuple):
+    ended: bool
+    case: str
+
+def end_holdings(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None, voids: bool | None) -> EndHoldings: ...
+
 class LockTestDatabases(NamedTuple):
     pg_advisory_lock: str
 

@@ -292,3 +292,9 @@ UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_
 -- name: end_access(user_id uuid, session_id uuid, reason text, voids boolean)
 -- `voids` also voids links and codes.
 SELECT end_access(:user_id, :session_id, :reason), CASE WHEN :voids THEN void_tokens(:user_id) END;
+
+-- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
+--                    with_grants boolean, voids boolean, acted_at timestamptz) -> row
+-- `voids` also voids links and codes.
+SELECT end_holdings(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,
+       CASE WHEN :voids THEN void_tokens(:user_id) END;

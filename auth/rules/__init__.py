@@ -11,5 +11,6 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps
     remaining                 what must remain
+    ends                      what ends, by reason and size
     counts, messages          verdicts, known networks, windows and totals; when a notice is due
 """

@@ -1,0 +1,30 @@
+"""Ends what a user holds. auth/rules/ends.py has the size of each reason."""
+
+from dataclasses import asdict
+from typing import TypedDict, cast
+
+from auth.rules.ends import Reason, what_ends
+from sql import queries
+from sql.acts import Act
+
+
+class Ending(TypedDict):
+    """The parameters of a statement that ends what many users hold."""
+
+    reason: str
+    reach: str
+    keys_up_to: str | None
+    with_grants: bool
+
+
+def of(reason: Reason, *, has_session: bool = False) -> Ending:
+    return cast(Ending, asdict(what_ends(reason, has_session=has_session)))
+
+
+def end(act: Act, user_id: str, session_id: str | None, reason: Reason, *, voids: bool) -> bool:
+    """End what the size of a reason says of a locked user, and return whether a session has ended.
+
+    Without a session, all of them end. `voids` also voids links and codes.
+    """
+    ending = of(reason, has_session=session_id is not None)
+    return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=voids).ended

@@ -1,0 +1,132 @@
+"""What ends: auth/rules/ends.py beside what SQL ends for the same reason."""
+
+import itertools
+import re
+from dataclasses import asdict, astuple
+from typing import Any, get_args
+
+from auth.rules import ends
+from tests.support.rule_rows import Compared, Tables, check, insert_clients, insert_users
+
+MUTANTS = [
+    ('"too_many_sessions": "alone"', '"too_many_sessions": "this"'),
+    ('"others_signed_out": "others"', '"others_signed_out": "this"'),
+    ('"logout": "this"', '"logout": "everything"'),
+    ('reach="all", keys_up_to="aal2", with_grants=True', 'reach="all", keys_up_to="aal2"'),
+    ('keys_up_to="aal2"', 'keys_up_to="aal1"'),
+    ('reach="all", keys_up_to="aal1"', 'reach="others", keys_up_to="aal1"'),
+    ('reach="all", keys_up_to="aal1"', 'reach="all"'),
+    ('reach=size if has_session else "all"', "reach=size"),
+]
+# What is left of a user.
+LEFT = """
+SELECT jsonb_build_array(
+  ARRAY(SELECT s.id FROM sessions AS s WHERE s.user_id = u.id AND s.ended_at IS NULL ORDER BY s.id),
+  ARRAY(SELECT s.id FROM sessions AS s WHERE s.user_id = u.id AND s.end_reason = %(reason)s ORDER BY s.id),
+  ARRAY(SELECT c.id FROM authorization_codes AS c WHERE c.user_id = u.id ORDER BY c.id),
+  ARRAY(SELECT r.id FROM oauth_requests AS r WHERE r.user_id = u.id ORDER BY r.id),
+  ARRAY(SELECT k.id FROM api_keys AS k WHERE k.user_id = u.id ORDER BY k.id),
+  ARRAY(SELECT g.id FROM oauth_grants AS g WHERE g.user_id = u.id ORDER BY g.id),
+  ARRAY(SELECT a.user_id FROM identity_provider_adoptions AS a WHERE a.user_id = u.id)) AS left
+  FROM users AS u WHERE u.id = %(user_id)s"""
+
+END = """end_holdings(%(user_id)s, %(session_id)s, %(reason)s, %(reach)s, %(keys_up_to)s, %(with_grants)s, now())"""
+
+
+def insert_holdings(tables: Tables, number: int) -> dict[str, list[str]]:
+    """Insert users with sessions that opened others, codes, requests, keys, grants and moves; return the
+    sessions of each."""
+    ids, sessions = insert_users(tables, number), {}
+    clients, provider = insert_clients(tables, 3), tables.id()
+    tables.run(
+        """INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)
+           VALUES (%(id)s, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '')""",
+        id=provider,
+    )
+    opened, grants, codes, requests, keys, moves = ([] for _ in range(6))
+    for place, id in enumerate(ids):
+        (first,) = tables.all("SELECT id, created_at FROM sessions WHERE user_id = %(id)s", id=id)
+        own = sessions[id] = [first.id]
+        own_grants = [
+            {"id": tables.id(), "user_id": id, "client_id": client, "scopes": [], "granted_at": tables.now}
+            for client in clients
+            if tables.chance(0.5)
+        ]
+        grants += own_grants
+        for _ in range(tables.one_of(0, 2, 4, 6)):
+            ended_at = tables.maybe_ago(0.1)
+            row = {"id": tables.id(), "user_id": id, "method": "otp", "aal": "aal1", "counter": 0}
+            row |= {"opened_by": tables.one_of(None, *own, *own, tables.id()), "created_at": tables.now}
+            row |= {"refreshed_at": tables.now, "refreshes": 0, "counted_until": tables.now}
+            row |= {"ended_at": ended_at, "end_reason": "logout" if ended_at else None}
+            row["grant_id"] = tables.one_of(None, *(grant["id"] for grant in own_grants))
+            opened.append(row)
+            own.append(row["id"])
+        for _ in range(tables.one_of(0, 1, 3)):
+            code = {"id": tables.id(), "user_id": id, "code_challenge": "", "method": "password"}
+            code |= {"session_id": tables.one_of(None, None, own[0]), "created_at": tables.now}
+            code |= {"opened_by": tables.one_of(None, *own), "expires_at": tables.now}
+            codes.append(code | {"code_hash": code["id"].encode()})
+            request = {"id": tables.id(), "user_id": id, "client_id": tables.one_of(*clients), "scopes": []}
+            request |= {"session_id": tables.one_of(None, *own), "expires_at": tables.now, "prompts": []}
+            request |= {"opened_session_id": tables.one_of(None, None, own[0]), "created_at": tables.now}
+            request |= {"browser_hash": b"", "redirect_uri": "", "id_hash": request["id"].encode()}
+            requests.append(request)
+            key = {"id": tables.id(), "user_id": id, "name": "", "key_mac": b"", "scopes": [], "refreshes": 0}
+            key |= {"aal": tables.one_of("aal1", "aal2"), "created_at": tables.now}
+            keys.append(key | {"counted_until": tables.now})
+        if place % 2:
+            moves.append({"user_id": id, "provider_id": provider, "adopted_at": tables.now})
+    for table, rows in {
+        "oauth_grants": grants,
+        "sessions": opened,
+        "authorization_codes": codes,
+        "oauth_requests": requests,
+        "api_keys": keys,
+        "identity_provider_adoptions": moves,
+    }.items():
+        tables.insert(table, rows)
+    return sessions
+
+
+def compare(tables: Tables) -> Compared:
+    sessions, reasons = insert_holdings(tables, tables.cases // 4), itertools.cycle(get_args(ends.Reason))
+    cases = [
+        {"user_id": id, "reason": reason, "session_id": tables.one_of(None, *own, *own, tables.id())}
+        for (id, own), reason in zip(sessions.items(), reasons, strict=False)
+    ]
+    answers = [left_by(tables, "end_access(%(user_id)s, %(session_id)s, %(reason)s)", case) for case in cases]
+    done: dict[Any, Any] = {}
+    return Compared(tables.seed, [(tables, done, case) for case in cases], answers)
+
+
+def left_by(tables: Tables, end: str, given: dict[str, Any]) -> Any:
+    """Return whether a session has ended, and what is left."""
+    tables.run("SAVEPOINT before")
+    (ended,) = tables.all(f"SELECT {end} AS ended", **given)
+    (row,) = tables.all(LEFT, user_id=given["user_id"], reason=given["reason"])
+    tables.run("ROLLBACK TO SAVEPOINT before")
+    return ended.ended, row.left
+
+
+def decide(rules, each) -> Any:
+    tables, done, case = each
+    end = rules.what_ends(case["reason"], has_session=case["session_id"] is not None)
+    key = case["user_id"], astuple(end)
+    if key not in done:
+        done[key] = left_by(tables, END, case | asdict(end))
+    return done[key]
+
+
+def test_python_ends_what_sql_ends_and_no_mutant_does(tables):
+    check(compare(tables), ends, decide, MUTANTS)
+
+
+def test_each_reason_of_a_session_has_one_size(database):
+    domain = database.value(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
+    )
+    assert sorted(ends.SIZES) == sorted(get_args(ends.Reason)) == sorted(re.findall(r"'(\w+)'::text", domain))
+    assert set(ends.SIZES.values()) == set(get_args(ends.Size))
+    rows = database.all("SELECT reason, size FROM end_sizes()")
+    assert {row.reason: row.size for row in rows} == ends.SIZES
