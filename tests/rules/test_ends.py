@@ -18,6 +18,15 @@ MUTANTS = [
     ('reach="all", keys_up_to="aal1"', 'reach="all"'),
     ('reach=size if has_session else "all"', "reach=size"),
 ]
+# With the grants before their sessions.
+TABLES = (
+    "oauth_grants",
+    "sessions",
+    "authorization_codes",
+    "oauth_requests",
+    "api_keys",
+    "identity_provider_adoptions",
+)
 # What is left of a user.
 LEFT = """
 SELECT jsonb_build_array(
@@ -43,7 +52,7 @@ def insert_holdings(tables: Tables, number: int) -> dict[str, list[str]]:
            VALUES (%(id)s, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '')""",
         id=provider,
     )
-    opened, grants, codes, requests, keys, moves = ([] for _ in range(6))
+    held: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for place, id in enumerate(ids):
         (first,) = tables.all("SELECT id, created_at FROM sessions WHERE user_id = %(id)s", id=id)
         own = sessions[id] = [first.id]
@@ -52,39 +61,57 @@ def insert_holdings(tables: Tables, number: int) -> dict[str, list[str]]:
             for client in clients
             if tables.chance(0.5)
         ]
-        grants += own_grants
+        held["oauth_grants"] += own_grants
         for _ in range(tables.one_of(0, 2, 4, 6)):
             ended_at = tables.maybe_ago(0.1)
-            row = {"id": tables.id(), "user_id": id, "method": "otp", "aal": "aal1", "counter": 0}
+            row: dict[str, Any] = {
+                "id": tables.id(),
+                "user_id": id,
+                "method": "otp",
+                "aal": "aal1",
+                "counter": 0,
+            }
             row |= {"opened_by": tables.one_of(None, *own, *own, tables.id()), "created_at": tables.now}
             row |= {"refreshed_at": tables.now, "refreshes": 0, "counted_until": tables.now}
             row |= {"ended_at": ended_at, "end_reason": "logout" if ended_at else None}
             row["grant_id"] = tables.one_of(None, *(grant["id"] for grant in own_grants))
-            opened.append(row)
+            held["sessions"].append(row)
             own.append(row["id"])
         for _ in range(tables.one_of(0, 1, 3)):
-            code = {"id": tables.id(), "user_id": id, "code_challenge": "", "method": "password"}
+            code: dict[str, Any] = {
+                "id": tables.id(),
+                "user_id": id,
+                "code_challenge": "",
+                "method": "password",
+            }
             code |= {"session_id": tables.one_of(None, None, own[0]), "created_at": tables.now}
             code |= {"opened_by": tables.one_of(None, *own), "expires_at": tables.now}
-            codes.append(code | {"code_hash": code["id"].encode()})
-            request = {"id": tables.id(), "user_id": id, "client_id": tables.one_of(*clients), "scopes": []}
+            held["authorization_codes"].append(code | {"code_hash": code["id"].encode()})
+            request: dict[str, Any] = {
+                "id": tables.id(),
+                "user_id": id,
+                "client_id": tables.one_of(*clients),
+                "scopes": [],
+            }
             request |= {"session_id": tables.one_of(None, *own), "expires_at": tables.now, "prompts": []}
             request |= {"opened_session_id": tables.one_of(None, None, own[0]), "created_at": tables.now}
             request |= {"browser_hash": b"", "redirect_uri": "", "id_hash": request["id"].encode()}
-            requests.append(request)
-            key = {"id": tables.id(), "user_id": id, "name": "", "key_mac": b"", "scopes": [], "refreshes": 0}
+            held["oauth_requests"].append(request)
+            key: dict[str, Any] = {
+                "id": tables.id(),
+                "user_id": id,
+                "name": "",
+                "key_mac": b"",
+                "scopes": [],
+                "refreshes": 0,
+            }
             key |= {"aal": tables.one_of("aal1", "aal2"), "created_at": tables.now}
-            keys.append(key | {"counted_until": tables.now})
+            held["api_keys"].append(key | {"counted_until": tables.now})
         if place % 2:
-            moves.append({"user_id": id, "provider_id": provider, "adopted_at": tables.now})
-    for table, rows in {
-        "oauth_grants": grants,
-        "sessions": opened,
-        "authorization_codes": codes,
-        "oauth_requests": requests,
-        "api_keys": keys,
-        "identity_provider_adoptions": moves,
-    }.items():
+            held["identity_provider_adoptions"].append(
+                {"user_id": id, "provider_id": provider, "adopted_at": tables.now}
+            )
+    for table, rows in held.items():
         tables.insert(table, rows)
     return sessions
 
