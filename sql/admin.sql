@@ -1,25 +1,31 @@
+-- name: select_holders(addresses text[]) -> row
+SELECT ARRAY(SELECT id::text FROM users WHERE email = ANY (:addresses) OR phone = ANY (:addresses)) AS ids,
+       clock_timestamp() AS now;
+
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
---                   user_metadata user_metadata, app_metadata app_metadata, email_confirm boolean,
---                   phone_confirm boolean, ban_duration double precision) -> row (banned_until?)
+--                   user_metadata user_metadata, app_metadata app_metadata,
+--                   email_confirmed_at timestamptz, phone_confirmed_at timestamptz,
+--                   banned_until timestamptz, is_vouched boolean, acted_at timestamptz) -> row
+-- An administrator proves the addresses that it confirms.
 WITH created AS (
   INSERT INTO users (
     id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
     password_hash, role, admin_since, user_metadata, app_metadata, made_by, banned_until,
-    password_vouched
+    password_vouched, created_at, updated_at
   )
   VALUES (
-    coalesce(:id, gen_random_uuid()), :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
-    :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
-    :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
+    coalesce(:id, gen_random_uuid()), :email, :email_confirmed_at, :email_confirmed_at IS NOT NULL,
+    :phone, :phone_confirmed_at, :phone_confirmed_at IS NOT NULL,
+    :password_hash, :role, CASE WHEN :role = 'admin' THEN :acted_at END,
     merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator',
-    end_of_ban(:ban_duration), :password_hash IS NOT NULL
+    :banned_until, :is_vouched, :acted_at, :acted_at
   )
   RETURNING users
 ), identified AS (
-  INSERT INTO identities (user_id, provider, subject, identity_data)
-  SELECT own.* FROM created CROSS JOIN own_identities(created.users) AS own
+  INSERT INTO identities (user_id, provider, subject, identity_data, created_at, updated_at)
+  SELECT own.*, :acted_at, :acted_at FROM created CROSS JOIN own_identities(created.users) AS own
 )
-SELECT (users).id, iso_8601((users).banned_until) AS banned_until FROM created;
+SELECT (users).id FROM created;
 
 -- name: select_any_user(id uuid, audience text) -> row?
 SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
@@ -37,39 +43,25 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata,
---                       sets_ban boolean, ban_duration double precision, sets_password boolean)
+--                       banned_until timestamptz, vouches_password boolean, acted_at timestamptz)
 UPDATE users
-   SET role = coalesce(:role, role),
-       admin_since = CASE WHEN coalesce(:role, role) = 'admin' THEN coalesce(admin_since, now()) END,
+   SET role = :role,
+       admin_since = CASE WHEN :role = 'admin' THEN coalesce(admin_since, :acted_at) END,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),
-       banned_until = CASE WHEN :sets_ban THEN end_of_ban(:ban_duration) ELSE banned_until END,
-       password_vouched = password_vouched OR :sets_password,
-       updated_at = now()
+       banned_until = :banned_until,
+       password_vouched = password_vouched OR :vouches_password,
+       updated_at = :acted_at
  WHERE id = :id;
 
--- name: end_any_users_sessions(id uuid, origin jsonb) -> row (ended?)
-WITH locked AS (
-  SELECT id, email FROM users WHERE id = :id FOR UPDATE
-)
-SELECT end_access(id, NULL, 'ended_by_admin') AS ended,
-       (SELECT count(*) FROM api_keys AS k
-         WHERE k.user_id = locked.id AND end_of_key(k) IS NULL) AS api_keys,
-       iso_8601(now()) AS moment,
-       record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
-  FROM locked;
+-- name: count_api_keys(user_id uuid) -> row
+SELECT count(*) AS total FROM api_keys AS k WHERE k.user_id = :user_id AND end_of_key(k) IS NULL;
 
--- name: end_any_session(id uuid, session_id uuid, origin jsonb) -> row? (ended?)
-SELECT end_access(u.id, s.id, 'ended_by_admin') AS ended,
-       record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
-                   jsonb_build_object('session_id', s.id)) AS recorded
+-- name: end_refused_sessions(user_id uuid, reason text, reach text, keys_up_to text, with_grants boolean,
+--                            acted_at timestamptz)
+SELECT end_refused_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acted_at)
   FROM users AS u
-  JOIN sessions AS s ON s.user_id = u.id
- WHERE u.id = :id AND s.id = :session_id AND s.ended_at IS NULL;
-
--- name: end_lost_access_of_user(user_id uuid)
-SELECT end_lost_access(locked.u)
-  FROM (SELECT u FROM users AS u WHERE u.id = :user_id FOR NO KEY UPDATE) AS locked;
+ WHERE u.id = :user_id;
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, most integer, audience text) -> row
@@ -81,15 +73,10 @@ SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY pa
        WITH ORDINALITY AS page (id, place)
   JOIN user_objects AS copy ON copy.user_id = page.id;
 
--- name: delete_unproved_user(email text, origin jsonb)
-DELETE FROM users WHERE email = :email AND NOT is_proved(users, 'email')
-RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
+-- name: remove_user(id uuid)
+DELETE FROM users WHERE id = :id;
 
--- name: make_administrator(email text, password_hash text) -> row?
--- Returns no row if the email belongs to an administrator, or if its user has not proved it.
-INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
-VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
-ON CONFLICT (email) DO UPDATE
-   SET role = 'admin', admin_since = coalesce(u.admin_since, now()), updated_at = now()
- WHERE is_proved(u, 'email') AND u.role <> 'admin'
-RETURNING id, created_at = now() AS created;
+-- name: make_administrator(id uuid, acted_at timestamptz)
+UPDATE users
+   SET role = 'admin', admin_since = coalesce(admin_since, :acted_at), updated_at = :acted_at
+ WHERE id = :id;

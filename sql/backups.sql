@@ -47,8 +47,11 @@ UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
  WHERE outcome IS NULL AND NOT :resend;
 
--- name: end_all_access()
-SELECT end_all_access();
+-- name: end_all_access(reason text, reach text, keys_up_to text, with_grants boolean)
+-- Ends everything of all users of a restored database, because it may have ended since the backup.
+SELECT end_holdings(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
+  FROM users AS u
+ WHERE has_access(u.id);
 
 -- name: list_sealed_secrets() -> rows
 SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w

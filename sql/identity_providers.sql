@@ -126,7 +126,8 @@ SELECT count(*) AS total
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE p.id = :id;
 
--- name: end_users_of_disabled_providers(batch integer)
+-- name: end_users_of_disabled_providers(batch integer, reason text, reach text, keys_up_to text,
+--                                       with_grants boolean)
 -- Run when a provider is disabled, and by the janitor after an interruption. Users without anything from
 -- before that moment are finished.
 WITH batch AS MATERIALIZED (
@@ -139,7 +140,9 @@ WITH batch AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
      FOR UPDATE OF u
 )
-SELECT end_access(locked.id, NULL, 'provider_disabled'), void_tokens(locked.id) FROM locked;
+SELECT end_holdings(locked.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp()),
+       void_tokens(locked.id)
+  FROM locked;
 
 -- name: select_closed_entrance(user_id uuid) -> row?
 -- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.

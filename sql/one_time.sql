@@ -146,12 +146,6 @@ DELETE FROM users AS gone
 RETURNING record_acts(:origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
                       jsonb_build_object('because', :because));
 
--- name: write_address_identity(user_id uuid, provider text, address text)
-INSERT INTO identities (user_id, provider, subject, identity_data)
-SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address)
- WHERE :user_id IS NOT NULL
-ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
-
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer, opened_by uuid,
 --                                auth_time double precision, provider text, browser text,

@@ -124,7 +124,8 @@ SELECT EXISTS (SELECT
                 WHERE g.client_id = :client_id AND s.ended_at IS NULL
                   AND NOT may_use(u, c, s.resource)) AS is_so;
 
--- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer) -> row?
+-- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer, reason text,
+--                       reach text, keys_up_to text, with_grants boolean) -> row?
 -- For the users of one batch of a client's grants. Returns the start of the next batch, or no row.
 WITH batch AS MATERIALIZED (
   SELECT g.id, g.granted_at, g.user_id
@@ -136,7 +137,10 @@ WITH batch AS MATERIALIZED (
 ), locked AS MATERIALIZED (
   SELECT u FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id FOR UPDATE OF u
 ), ended AS (
-  SELECT count(*) FROM locked CROSS JOIN LATERAL end_lost_access(locked.u)
+  SELECT count(*)
+    FROM locked
+   CROSS JOIN LATERAL end_refused_sessions(locked.u, :reason, :reach, :keys_up_to, :with_grants,
+                                           clock_timestamp())
 )
 SELECT batch.granted_at AS after, batch.id AS after_id
   FROM batch
@@ -144,7 +148,8 @@ SELECT batch.granted_at AS after, batch.id AS after_id
  ORDER BY batch.granted_at DESC, batch.id DESC
  LIMIT 1;
 
--- name: end_access_of_documents(document_hosts text[], batch integer)
+-- name: end_access_of_documents(document_hosts text[], batch integer, reason text, reach text,
+--                               keys_up_to text, with_grants boolean)
 -- For clients whose document is at a host that is no longer in AUTH_OAUTH_CLIENT_DOCUMENTS.
 WITH unnamed AS MATERIALIZED (
   SELECT c.id
@@ -164,7 +169,7 @@ WITH unnamed AS MATERIALIZED (
 ), codes AS (
   DELETE FROM oauth_requests AS r USING unnamed WHERE r.client_id = unnamed.id
 )
-SELECT end_access(batch.user_id, batch.id, 'access_lost')
+SELECT end_holdings(batch.user_id, batch.id, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM batch
   JOIN locked ON locked.id = batch.user_id;
 

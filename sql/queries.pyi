@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 
 from sql import Runner
 
+class SelectHolders(NamedTuple):
+    ids: list[str]
+    now: datetime
+
+def select_holders(on: Runner, /, *, addresses: Sequence[str | None] | None) -> SelectHolders: ...
+
 class CreateUser(NamedTuple):
     id: str
-    banned_until: str | None
 
-def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirm: bool | None, phone_confirm: bool | None, ban_duration: float | None) -> CreateUser: ...
+def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirmed_at: datetime | str | None, phone_confirmed_at: datetime | str | None, banned_until: datetime | str | None, is_vouched: bool | None) -> CreateUser: ...
 
 class SelectAnyUser(NamedTuple):
     user_object: str
@@ -25,23 +30,14 @@ def select_addresses(on: Runner, /, *, id: str | None) -> SelectAddresses | None
 
 def set_confirmed_at(on: Runner, /, *, user_id: str | None, provider: str | None, confirmed_at: datetime | str | None) -> int: ...
 
-def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, sets_ban: bool | None, ban_duration: float | None, sets_password: bool | None) -> int: ...
+def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, banned_until: datetime | str | None, vouches_password: bool | None) -> int: ...
 
-class EndAnyUsersSessions(NamedTuple):
-    ended: bool | None
-    api_keys: int
-    moment: str
-    recorded: str
+class CountApiKeys(NamedTuple):
+    total: int
 
-def end_any_users_sessions(on: Runner, /, *, id: str | None) -> EndAnyUsersSessions: ...
+def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
 
-class EndAnySession(NamedTuple):
-    ended: bool | None
-    recorded: str
-
-def end_any_session(on: Runner, /, *, id: str | None, session_id: str | None) -> EndAnySession | None: ...
-
-def end_lost_access_of_user(on: Runner, /, *, user_id: str | None) -> int: ...
+def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class ListUsers(NamedTuple):
     users: str
@@ -49,13 +45,9 @@ class ListUsers(NamedTuple):
 
 def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListUsers: ...
 
-def delete_unproved_user(on: Runner, /, *, email: str | None) -> int: ...
+def remove_user(on: Runner, /, *, id: str | None) -> int: ...
 
-class MakeAdministrator(NamedTuple):
-    id: str
-    created: bool
-
-def make_administrator(on: Runner, /, *, email: str | None, password_hash: str | None) -> MakeAdministrator | None: ...
+def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectApiKeys(NamedTuple):
     role: str
@@ -247,7 +239,7 @@ def try_lock_restore(on: Runner, /) -> TryLockRestore: ...
 
 def void_restored(on: Runner, /, *, resend: bool | None) -> int: ...
 
-def end_all_access(on: Runner, /) -> int: ...
+def end_all_access(on: Runner, /, *, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class ListSealedSecrets(NamedTuple):
     kind: str
@@ -909,7 +901,7 @@ class CountUsersOfProvider(NamedTuple):
 
 def count_users_of_provider(on: Runner, /, *, id: str | None) -> CountUsersOfProvider: ...
 
-def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None) -> int: ...
+def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class SelectClosedEntrance(NamedTuple):
     identifier: str
@@ -1241,8 +1233,6 @@ def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | Non
 
 def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None, owner_id: str | None, because: str | None) -> int: ...
 
-def write_address_identity(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None) -> int: ...
-
 class WriteAuthorizationCode(NamedTuple):
     known: str | None
     lacks_step: bool
@@ -1362,9 +1352,9 @@ class EndLostAccess(NamedTuple):
     after: datetime
     after_id: str
 
-def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | str | None, after_id: str | None, size: int | None) -> EndLostAccess | None: ...
+def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | str | None, after_id: str | None, size: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> EndLostAccess | None: ...
 
-def end_access_of_documents(on: Runner, /, *, batch: int | None) -> int: ...
+def end_access_of_documents(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class LockUsersOfClient(NamedTuple):
     id: str
@@ -2172,7 +2162,7 @@ def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, re
 
 class EndHoldings(NamedTuple):
     ended: bool
-    case: str
+    voided: str | None
 
 def end_holdings(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None, voids: bool | None) -> EndHoldings: ...
 
@@ -2503,11 +2493,6 @@ class SelectIsLastAdministrator(NamedTuple):
     is_last: bool
 
 def select_is_last_administrator(on: Runner, /, *, user_id: str | None) -> SelectIsLastAdministrator: ...
-
-class SelectOperatorsRefusal(NamedTuple):
-    key: str | None
-
-def select_operators_refusal(on: Runner, /, *, user_id: str | None, actor: str | None) -> SelectOperatorsRefusal: ...
 
 class LockUser(NamedTuple):
     id: str

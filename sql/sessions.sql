@@ -294,7 +294,7 @@ UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_
 SELECT end_access(:user_id, :session_id, :reason), CASE WHEN :voids THEN void_tokens(:user_id) END;
 
 -- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
---                    with_grants boolean, voids boolean, acted_at timestamptz) -> row
+--                    with_grants boolean, voids boolean, acted_at timestamptz) -> row (voided?)
 -- `voids` also voids links and codes.
 SELECT end_holdings(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,
-       CASE WHEN :voids THEN void_tokens(:user_id) END;
+       CASE WHEN :voids THEN void_tokens(:user_id) END AS voided;

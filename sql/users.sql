@@ -133,11 +133,6 @@ RETURNING iso_8601(now()) AS moment,
 -- name: select_is_last_administrator(user_id uuid) -> row
 SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
 
--- name: select_operators_refusal(user_id uuid, actor text) -> row (key?)
-SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL) AS key
-  FROM users AS u
- WHERE u.id = :user_id;
-
 -- name: lock_user(user_id uuid)
 --   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
 -- Timestamps as text: Python's datetime has fewer years than Postgres.

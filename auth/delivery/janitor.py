@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
 
 import structlog
 
 from auth.core.keys import resealing
 from auth.core.tokens.derived_keys import Sealer
+from auth.rules.ends import what_ends
 from sql import Database, queries
 
 log = structlog.get_logger()
@@ -49,7 +52,10 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
     # Finish what an interruption or a change of the settings has left.
-    clean(db, [queries.end_users_of_disabled_providers, queries.end_access_of_documents])
+    disabled = asdict(what_ends("provider_disabled", has_session=False))
+    unnamed = asdict(what_ends("access_lost", has_session=True))
+    clean(db, [partial(queries.end_users_of_disabled_providers, **disabled)])
+    clean(db, [partial(queries.end_access_of_documents, **unnamed)])
     clean(db)
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:

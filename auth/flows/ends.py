@@ -28,3 +28,8 @@ def end(act: Act, user_id: str, session_id: str | None, reason: Reason, *, voids
     """
     ending = of(reason, has_session=session_id is not None)
     return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=voids).ended
+
+
+def end_refused_sessions(act: Act, user_id: str) -> None:
+    """End the sessions of a locked user at applications that refuse the user."""
+    queries.end_refused_sessions(act, user_id=user_id, **of("access_lost", has_session=True))

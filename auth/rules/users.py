@@ -1,11 +1,14 @@
 """Who a user is: the facts, and what follows from one user alone."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 AddressKind = Literal["email", "phone"]
+# The last second of ISO 8601, which ends a permanent ban.
+_FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,14 @@ def is_banned(user: User, now: datetime) -> bool:
     return user.banned_until is not None and user.banned_until > now
 
 
+def end_of_ban(seconds: float | None, now: datetime) -> datetime | None:
+    """When a ban of this length ends; without one, there is no ban."""
+    if not seconds:
+        return None
+    # Rounded like an interval of Postgres.
+    return _FOREVER if seconds == math.inf else now + timedelta(microseconds=round(seconds * 1e6))
+
+
 def has_factor(user: User) -> bool:
     """A user with a verified factor or passkey proves with a factor (rule 13)."""
     return user.oldest_factor_at is not None
@@ -83,3 +94,8 @@ def gives_way(user: User, now: datetime) -> bool:
 def is_unused_sign_up(user: User, now: datetime) -> bool:
     """The receiver of its mail may decline an unused sign-up."""
     return user.made_by == "signup" and gives_way(user, now)
+
+
+def makes_way(user: User, now: datetime) -> bool:
+    """Rule 7: such a user is deleted for one who proves the address, or whom an administrator creates."""
+    return gives_way(user, now) and user.role != "admin"

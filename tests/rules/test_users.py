@@ -1,5 +1,7 @@
 """What follows from one user alone: auth/rules/users.py beside what SQL decides."""
 
+import math
+
 from auth.rules import users
 from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users
 
@@ -11,6 +13,12 @@ MUTANTS = [
     ('("signup", "message") or', '("signup", "message", "link") or'),
     ("return not is_banned(user, now) and", "return"),
     ('user.made_by == "signup" and', ""),
+    (' and user.role != "admin"', ""),
+]
+MUTANTS_OF_BANS = [
+    ("_FOREVER = datetime(9999, 12, 31, 23, 59, 59", "_FOREVER = datetime(9999, 12, 31, 23, 59, 58"),
+    ("if not seconds:", "if seconds is None:"),
+    ("round(seconds * 1e6)", "int(seconds * 1e6)"),
 ]
 
 
@@ -25,6 +33,7 @@ def compare(tables: Tables) -> Compared:
         tables,
         """jsonb_build_array(
              is_anonymous(u), is_banned(u), has_verified_factor(u.id), gives_way(u), is_unused_sign_up(u),
+             gives_way(u) AND u.role <> 'admin',
              is_proved(u, 'email'), is_proved(u, 'phone'),
              coalesce(has_proved(u, coalesce(u.email, a ->> 'value')), false),
              coalesce(has_proved(u, coalesce(u.phone, a ->> 'value')), false),
@@ -45,6 +54,7 @@ def decide(rules, case: Case) -> list[object]:
         rules.has_factor(user),
         rules.gives_way(user, now),
         rules.is_unused_sign_up(user, now),
+        rules.makes_way(user, now),
         rules.is_proved(user, "email"),
         rules.is_proved(user, "phone"),
         *(rules.has_proved(user, value) for value in [*own, asked["value"]]),
@@ -53,3 +63,24 @@ def decide(rules, case: Case) -> list[object]:
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):
     check(compare(tables), users, decide, MUTANTS)
+
+
+def compare_bans(tables: Tables) -> Compared:
+    """From a millisecond to 1000 years, with nine digits after the point as bodies may have them."""
+
+    def seconds() -> float:
+        length = tables.one_of(0.001, 1, 60, 3600, 86_400, 1000 * 365 * 86_400)
+        return round(tables.random.random() * length, tables.one_of(0, 3, 6, 9))
+
+    lengths = [None, 0.0, math.inf, *(seconds() for _ in range(tables.cases))]
+    rows = tables.all(
+        "SELECT end_of_ban(seconds) AS ends_at, now() AS now FROM unnest(%(all)s::float[])"
+        " WITH ORDINALITY AS ban (seconds, place) ORDER BY place",
+        all=lengths,
+    )
+    cases = [(length, row.now) for length, row in zip(lengths, rows, strict=True)]
+    return Compared(tables.seed, cases, [row.ends_at for row in rows])
+
+
+def test_ban_ends_as_in_sql_and_no_mutant_does(tables):
+    check(compare_bans(tables), users, lambda rules, case: rules.end_of_ban(*case), MUTANTS_OF_BANS)

@@ -11,6 +11,13 @@ from auth.core.text.catalogues import DEFAULT, string
 _UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60))
 
 
+def iso_8601(moment: datetime | None) -> str | None:
+    """Return a time as the API writes it."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def ago(timestamp: str, language: str) -> Markup:
     """Return how long ago a time was, such as `3 minutes ago`, with the time itself as title."""
     moment = datetime.fromisoformat(timestamp)

@@ -11,6 +11,7 @@ from flask import Blueprint, Response, request
 
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages, users
+from auth.flows.admin.targets import Claim
 from auth.web import fields, forms, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -27,8 +28,8 @@ from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input
-from auth.web.targets import Claim
-from sql import Transaction, queries
+from sql import queries
+from sql.acts import Act as UserAct
 
 blueprint = Blueprint("bulk", __name__)
 
@@ -235,8 +236,8 @@ class _Done(Exception):
     """Another request works on the same targets."""
 
 
-def _claim(tx: Transaction, id: str, position: int) -> None:
-    if not queries.advance_bulk_act(tx, id=id, position=position, refusal=None):
+def _claim(act: UserAct, id: str, position: int) -> None:
+    if not queries.advance_bulk_act(act, id=id, position=position, refusal=None):
         raise _Done
 
 

@@ -12,7 +12,9 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.extensions.openid import audience, uris
 from auth.extensions.openid.client_object import as_object
-from auth.web import audit, fields, targets
+from auth.flows import ends
+from auth.flows.admin import targets
+from auth.web import audit, fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
@@ -146,7 +148,8 @@ def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, A
 def _end_lost_access(asked: Asked, client_id: str) -> None:
     """End the sessions of users who may no longer use a client. It already refuses them."""
     place: dict[str, Any] = {"after": "-infinity", "after_id": client_id}
-    while row := queries.end_lost_access(asked.db, client_id=client_id, size=_BATCH, **place):
+    lost = ends.of("access_lost", has_session=True)
+    while row := queries.end_lost_access(asked.db, client_id=client_id, size=_BATCH, **place, **lost):
         place = row._asdict()
 
 

@@ -12,9 +12,11 @@ from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.core.providers import ProviderError, customers
 from auth.core.text.names import PREFIX
 from auth.extensions.sso import finding
+from auth.flows import ends
+from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.external_identities import ADMINISTRATOR
-from auth.web import audit, targets
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -141,7 +143,8 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
 
 def _end_users(asked: Asked) -> None:
-    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH) == _BATCH:
+    disabled = ends.of("provider_disabled")
+    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
         pass
 
 

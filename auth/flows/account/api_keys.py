@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from auth.core.tokens.api_keys import new_key
+from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import add as adding
 from auth.flows.sign_in.reauthentication import give_proof, lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
-from auth.web import audit, targets
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries

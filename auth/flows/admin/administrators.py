@@ -5,10 +5,12 @@ from typing import Any
 
 from auth.core import promises
 from auth.core.tokens import one_time
+from auth.flows import ends
+from auth.flows.admin.users import remove_replaced
 from auth.flows.messages.outgoing import TOKEN_COLUMNS
 from auth.web import audit
 from auth.web.asked import Asked
-from sql import queries
+from sql import acts, queries
 
 
 def needs_password(asked: Asked, email: str) -> bool:
@@ -22,31 +24,53 @@ def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, An
 
     With a password hash, a new user replaces one who never proved the address.
     """
-    with asked.db.transaction() as tx:
-        known = queries.select_user_of_address(tx, address=email)
-        if password_hash:
-            queries.delete_unproved_user(tx, email=email)
-        if known:
-            queries.end_lost_access_of_user(tx, user_id=known.id)
-        user = queries.make_administrator(tx, email=email, password_hash=password_hash)
-        if user is None:
-            return {"id": known and known.id, "email": email, "created": False}
-        if user.created:
-            queries.write_address_identity(tx, user_id=user.id, provider="email", address=email)
-        queries.end_lost_access_of_user(tx, user_id=user.id)
-        act, event = ("user_created", "user.created") if user.created else ("role_changed", "user.updated")
-        audit.record(tx, user.id, email, [act], [event], by="administrator", role="admin")
-    return {"id": user.id, "email": email, "created": user.created}
+    with acts.on_found(asked.db, lambda on: queries.select_holders(on, addresses=[email]).ids) as (act, ids):
+        act.read(queries.select_holders, addresses=[email])
+        known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
+        if known and not known.email_proved and password_hash:
+            remove_replaced(act, known)
+            known = None
+        if known is None:
+            id = _create(act, email, password_hash)
+            return {"id": id, "email": email, "created": True}
+        if known.email_proved and known.role != "admin":
+            ends.end_refused_sessions(act, known.id)
+            queries.make_administrator(act, id=known.id)
+            ends.end_refused_sessions(act, known.id)
+            audit.record(
+                act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
+            )
+        return {"id": known.id, "email": email, "created": False}
+
+
+def _create(act: acts.Act, email: str, password_hash: str | None) -> str:
+    id = queries.create_user(
+        act,
+        id=None,
+        email=email,
+        email_confirmed_at=act.acted_at,
+        phone=None,
+        phone_confirmed_at=None,
+        password_hash=password_hash,
+        is_vouched=None,
+        role="admin",
+        banned_until=None,
+        user_metadata={},
+        app_metadata={},
+    ).id
+    audit.record(act, id, email, ["user_created"], ["user.created"], by="administrator", role="admin")
+    return id
 
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed code."""
     code = one_time.code_of(one_time.new_token())
-    with asked.db.transaction() as tx:
-        if queries.count_verified_factors(tx, user_id=user_id).total:
+    with acts.on(asked.db, user_id) as act:
+        user = act.read(queries.select_person, user_id=user_id, session_id=None)
+        if user is None or user.oldest_factor_at is not None:
             return None
         queries.write_token(
-            tx,
+            act,
             token_id=str(uuid.uuid4()),
             user_id=user_id,
             purpose="reauthentication",

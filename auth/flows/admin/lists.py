@@ -8,7 +8,8 @@ from typing import Any
 
 from auth.core import addresses, typed
 from auth.core.text import labels
-from auth.web import counts, targets
+from auth.flows.admin import targets
+from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.form_schemas import EmailForm

@@ -7,16 +7,18 @@ from auth.core import promises
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission
+from auth.flows.admin import targets
+from auth.flows.admin.targets import Claim
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import write_requested
 from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, counts, targets
+from auth.web import audit, counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
-from auth.web.targets import Claim
 from sql import Transaction, queries
+from sql.acts import Act
 
 # Messages that users request. Resending one creates another link or code.
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
@@ -27,7 +29,7 @@ def invitation(email: str, groups: list[str]) -> dict[str, Any]:
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) -> tuple[str, str]:
+def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
@@ -61,13 +63,13 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim | None = None) ->
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, tx: Transaction, body: dict[str, Any]) -> str:
+def _renew_invitation(asked: Asked, tx: Act, body: dict[str, Any]) -> str:
     user = queries.lock_user_by_email(tx, email=body["email"])
     if user is None:
         raise unavailable()
     if not user.is_invited:
         raise ApiError("email_exists")
-    targets.check(asked, tx, user.id, user)
+    targets.lock(asked, tx, user.id)
     own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
     queries.renew_invitation(tx, user_id=user.id, **own)
     return user.id

@@ -1,14 +1,28 @@
 import hashlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from auth.core.passwords.policy import check_strength
+from auth.core.text.moments import iso_8601
+from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
-from auth.web import audit, targets
+from auth.flows.admin import targets
+from auth.flows.admin.targets import Claim
+from auth.rules.ends import Reason
+from auth.rules.users import end_of_ban, is_banned, makes_way
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.targets import Claim
-from sql import Transaction, queries
+from sql import queries
+from sql.acts import Act
+
+
+class SignedOut(NamedTuple):
+    """When all sessions of a user were ended, and the number of live API keys, which stay."""
+
+    moment: str | None
+    api_keys: int
 
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
@@ -19,18 +33,36 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
             asked.settings, body["password"], [email, body.get("phone")], asked.parts.leaked_passwords
         )
         body["password_hash"] = asked.parts.passwords.hash(body["password"])
-    columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash", "ban_duration")}
-    columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
-    columns |= {f"{kind}_confirm": kind in body and body[f"{kind}_confirm"] for kind in removal.ADDRESSES}
-    with targets.act(asked) as tx:
-        queries.make_way(
-            tx, addresses=[*filter(None, (email, body.get("phone")))], owner_id=None, because="created_again"
-        )
-        created = queries.create_user(tx, **columns, role=role)
-        acts = ["user_created", "banned" if created.banned_until else None]
-        made = {"by": "administrator", "role": role, "banned_until": created.banned_until}
-        audit.record(tx, created.id, email, acts, ["user.created"], **made)
-        return found(queries.select_any_user(tx, id=created.id), "user_not_found").user_object
+    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    with targets.on_holders(asked, addresses) as (act, holders):
+        now = act.read(queries.select_holders, addresses=addresses).now
+        _make_way(act, holders)
+        columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
+        columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
+        for kind in removal.ADDRESSES:
+            is_confirmed = kind in body and body[f"{kind}_confirm"]
+            columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
+        banned_until = end_of_ban(body.get("ban_duration"), now)
+        columns |= {"role": role, "banned_until": banned_until}
+        id = queries.create_user(act, **columns, is_vouched=columns["password_hash"] is not None).id
+        done = ["user_created", "banned" if banned_until else None]
+        made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
+        audit.record(act, id, email, done, ["user.created"], **made)
+        return found(queries.select_any_user(act, id=id), "user_not_found").user_object
+
+
+def _make_way(act: Act, holders: Sequence[str]) -> None:
+    """Delete the locked holders of an address who give way to the user who gets it."""
+    for id in holders:
+        row = act.read(queries.select_person, user_id=id, session_id=None)
+        if row and makes_way(facts.person_of(row), row.now):
+            remove_replaced(act, row)
+
+
+def remove_replaced(act: Act, person: "queries.SelectPerson") -> None:
+    """Delete a locked user whose address another one gets."""
+    queries.remove_user(act, id=person.id)
+    audit.record(act, person.id, person.email, ["user_deleted"], ["user.deleted"], because="created_again")
 
 
 def update_user(
@@ -39,22 +71,23 @@ def update_user(
     body: dict[str, Any],
     password_hash: str | None = None,
     *,
-    claim: Claim | None = None,
+    claim: Claim = targets.nothing,
 ) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
-    with targets.act(asked, claim) as tx:
-        return _update(asked, tx, targets.lock(asked, tx, user_id), body, password_hash)
+    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    with targets.on_holders(asked, addresses, user_id, claim) as (act, holders):
+        before = targets.read(asked, act, user_id)
+        return _update(asked, act, before, body, password_hash, holders)
 
 
 def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
     """Replace all metadata of a user, unless it has changed since `version`."""
-    with targets.act(asked) as tx:
-        before = targets.lock(asked, tx, user_id)
+    with targets.on(asked, user_id) as (act, before):
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
         body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
         if any(body.values()):
-            _update(asked, tx, before, body)
+            _update(asked, act, before, body)
 
 
 def metadata_version(user: Any) -> str:
@@ -76,111 +109,132 @@ def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str,
     }
 
 
-def delete_user(asked: Asked, user_id: str, *, claim: Claim | None = None) -> None:
+def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
     """Delete any user."""
-    with targets.act(asked, claim) as tx:
-        targets.lock(asked, tx, user_id)
-        queries.delete_user(tx, user_id=user_id)
+    with targets.on(asked, user_id, claim=claim) as (act, user):
+        queries.delete_user(act, user_id=user.id)
 
 
-def end_sessions(asked: Asked, user_id: str, *, claim: Claim | None = None) -> "queries.EndAnyUsersSessions":
-    """End all sessions of any user. Return the time, and the number of live API keys, which stay."""
-    with targets.act(asked, claim) as tx:
-        targets.lock(asked, tx, user_id)
-        return queries.end_any_users_sessions(tx, id=user_id)
+def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
+    """End all sessions of any user."""
+    with targets.on(asked, user_id, claim=claim) as (act, user):
+        ends.end(act, user.id, None, "ended_by_admin", voids=False)
+        audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
+        return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).total)
 
 
 def clear_locks(asked: Asked, user_id: str) -> bool:
     """Forget a user's wrong passwords and codes, and return whether there were any."""
-    with targets.act(asked) as tx:
+    with targets.act(asked) as act:
         # Counters before the user's row: see docs/decisions.md.
-        cleared = queries.clear_failures(tx, user_id=user_id) > 0
-        user = targets.lock(asked, tx, user_id)
+        cleared = queries.clear_failures(act, user_id=user_id) > 0
+        user = targets.lock(asked, act, user_id)
         if cleared:
-            audit.record(tx, user_id, user.email, ["lock_cleared"], [])
+            audit.record(act, user_id, user.email, ["lock_cleared"], [])
         return cleared
 
 
 def end_session(asked: Asked, user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened."""
-    with targets.act(asked) as tx:
-        targets.lock(asked, tx, user_id)
+    with targets.on(asked, user_id, session_id=session_id) as (act, user):
         # A session that has ended meanwhile is no error.
-        queries.end_any_session(tx, id=user_id, session_id=session_id)
+        if user.method is not None and user.ended_at is None:
+            ends.end(act, user.id, session_id, "ended_by_admin", voids=False)
+            audit.record(act, user.id, user.email, ["session_ended"], ["auth.logout"], session_id=session_id)
 
 
 def _update(
-    asked: Asked, tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None
+    asked: Asked,
+    act: Act,
+    before: "queries.SelectPerson",
+    body: dict[str, Any],
+    password_hash: str | None = None,
+    holders: Sequence[str] = (),
 ) -> str:
     user_id = before.id
     # Also null, for a user without one.
     if kept := [kind for kind in removal.ADDRESSES if kind in body and body[kind] == getattr(before, kind)]:
-        removal.withdraw_changes(tx, before, kept)
+        removal.withdraw_changes(act, before, kept)
     new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
-    if body.get("ban_duration") or password_hash or new:
-        reason = "banned" if body.get("ban_duration") else "reset_by_admin"
-        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason, voids=True)
+    if body.get("ban_duration"):
+        ends.end(act, user_id, None, "banned", voids=True)
+    elif password_hash or new:
+        ends.end(act, user_id, None, "reset_by_admin", voids=True)
     kinds = [kind for kind in removal.ADDRESSES if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed = _remove(asked, tx, before, kinds, ids) if kinds or ids else []
+    removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
-        queries.void_undo_links(tx, user_id=user_id, moment=None)
-    if new:
-        addresses = [body[kind] for kind in new]
-        queries.make_way(tx, addresses=addresses, owner_id=user_id, because="created_again")
+        queries.void_undo_links(act, user_id=user_id, moment=None)
+    _make_way(act, holders)
     # A first proof removes other data, so it comes before the changes of the body.
     for kind in sorted(removal.ADDRESSES, key=new.count):
-        _set_address(tx, user_id, kind, body)
+        _set_address(act, user_id, kind, body)
     if removed:
-        removal.check_remaining(asked, tx, user_id)
+        removal.check_remaining(asked, act, user_id)
     if password_hash:
-        queries.set_password(tx, user_id=user_id, password_hash=password_hash)
-    others: dict[str, Any] = {"sets_ban": "ban_duration" in body, "sets_password": bool(password_hash)}
-    others |= {name: body.get(name) for name in ("role", "user_metadata", "app_metadata", "ban_duration")}
-    changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
-    update = _change_roles if changes_roles else queries.update_any_user
-    update(tx, id=user_id, **others)
-    after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
+        queries.set_password(act, user_id=user_id, password_hash=password_hash)
+    _update_others(act, before, body, vouches_password=bool(password_hash))
+    after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
     for provider in set(removed).difference(removal.ADDRESSES):
-        audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
-    _record(tx, before, after, body)
-    return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
+        audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
+    _record(act, before, after, body)
+    return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
 
 
-def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
-    """Update a user, and end the sessions at clients that refused the user before, or refuse the user now."""
-    queries.end_lost_access_of_user(tx, user_id=id)
-    queries.update_any_user(tx, id=id, **columns)
-    queries.end_lost_access_of_user(tx, user_id=id)
+def _update_others(
+    act: Act, before: "queries.SelectPerson", body: dict[str, Any], *, vouches_password: bool
+) -> None:
+    """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
+    the user now."""
+    bans = "ban_duration" in body
+    columns = {
+        "role": body.get("role", before.role),
+        "user_metadata": body.get("user_metadata"),
+        "app_metadata": body.get("app_metadata"),
+        "banned_until": end_of_ban(body["ban_duration"], before.now) if bans else before.banned_until,
+    }
+    changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
+    if changes_roles:
+        ends.end_refused_sessions(act, before.id)
+    queries.update_any_user(act, id=before.id, **columns, vouches_password=vouches_password)
+    if changes_roles:
+        ends.end_refused_sessions(act, before.id)
 
 
-def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
-    providers = removal.removed_providers(tx, before.id, kinds, ids)
-    grants.remove(tx, before, ids=ids)
-    api_keys.remove_of(asked, tx, before, ids, is_told=False)
+def _remove(
+    asked: Asked, act: Act, before: "queries.SelectPerson", kinds: list[str], ids: list[str]
+) -> list[str]:
+    providers = removal.removed_providers(act, before.id, kinds, ids)
+    grants.remove(act, before, ids=ids)
+    api_keys.remove_of(asked, act, before, ids, is_told=False)
     if providers:
-        queries.remove_ways_to_sign_in(tx, user_id=before.id, ids=[], providers=providers)
-        reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=before.id, session_id=None, reason=reason, voids=True)
+        queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
+        reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
+        ends.end(act, before.id, None, reason, voids=True)
     return providers
 
 
-def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
+def _set_address(act: Act, user_id: str, kind: str, body: dict[str, Any]) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
-    old = getattr(found(queries.lock_user(tx, user_id=user_id), "user_not_found"), kind)
+    user = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
+    old = getattr(user, kind)
     address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
     confirmed_at = body.get(f"{kind}_confirmed_at")
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
-        queries.prove_address(tx, **owner, address=address, proof="administrator")
+        queries.prove_address(act, **owner, address=address, proof="administrator")
     elif address != old:
-        queries.set_address(tx, **owner, address=address, is_confirmed=False)
+        queries.set_address(act, **owner, address=address, is_confirmed=False)
     if address and f"{kind}_confirmed_at" in body:
-        queries.set_confirmed_at(tx, **owner, confirmed_at=confirmed_at)
+        queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 
 
-def _record(tx: Transaction, before: Any, after: Any, body: dict[str, Any]) -> None:
+def _record(
+    act: Act, before: "queries.SelectPerson", after: "queries.SelectPerson", body: dict[str, Any]
+) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
+    # A ban that ends meanwhile is not lifted.
+    was_banned, is_now_banned = (is_banned(facts.person_of(each), before.now) for each in (before, after))
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,
@@ -191,11 +245,11 @@ def _record(tx: Transaction, before: Any, after: Any, body: dict[str, Any]) -> N
         "phone_confirmed": "phone_confirmed_at" in changed and after.phone_confirmed_at,
         "phone_unconfirmed": "phone_confirmed_at" in changed and after.phone and not after.phone_confirmed_at,
         "role_changed": "role" in changed,
-        "banned": "ban_duration" in body and after.banned_until,
-        "unbanned": before.banned_until and not after.banned_until,
+        "banned": "ban_duration" in body and is_now_banned,
+        "unbanned": was_banned and not is_now_banned,
     }
     details = {f"old_{name}": getattr(before, name) for name in changed & {*removal.ADDRESSES, "role"}}
     details |= {"role": after.role} if "role" in changed else {}
-    details |= {"banned_until": after.banned_until} if "ban_duration" in body else {}
-    done = [act for act, is_done in acts.items() if is_done]
-    audit.record(tx, before.id, after.email, done, ["user.updated"], **details)
+    details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
+    done = [name for name, is_done in acts.items() if is_done]
+    audit.record(act, before.id, after.email, done, ["user.updated"], **details)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
-from auth.web import targets
+from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id

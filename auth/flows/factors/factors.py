@@ -5,6 +5,7 @@ from typing import Any
 
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE
+from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
@@ -12,7 +13,7 @@ from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
-from auth.web import audit, targets
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction, queries

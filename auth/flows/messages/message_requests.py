@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from auth.flows import admission
+from auth.flows.admin import targets
 from auth.flows.admission import may_become
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import code_address, lock_caller
 from auth.flows.sign_up.sign_up import create_addressed_user
-from auth.web import audit, targets
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
@@ -36,7 +37,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
             refusal = asked.noted.subject["details"] if asked.noted.subject else {}
     take = outgoing.take_quota if target_id else outgoing.count
     has_quota = take(asked, address).refused_by is None
-    with targets.act(asked) if target_id else asked.db.transaction() as tx:
+    with targets.act(asked) if target_id else acts.begin(asked.db) as tx:
         created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
         if target_id:
             targets.lock(asked, tx, target_id)
@@ -51,12 +52,12 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any], *, target_
             raise ApiError("undue.validation_failed")
         bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker(asked)}
         write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
-        acts = ["user_created" if created_id else None, "message_requested"]
+        done = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
         # The hook was asked about a new user. Its answer does not concern an existing one.
         details |= refusal if user is None else {}
-        audit.record(tx, user_id, email, acts, events, **details)
+        audit.record(tx, user_id, email, done, events, **details)
     if has_quota and not is_due:
         why = "the user of this address is banned or needs none" if user else "no user has this address"
         outgoing.tell_developer(asked, address, f"not sent: {why}")

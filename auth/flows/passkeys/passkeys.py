@@ -4,6 +4,7 @@ from typing import Any
 
 from auth.core.factors import webauthn
 from auth.flows.account import removal
+from auth.flows.admin import targets
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
@@ -11,7 +12,7 @@ from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.web import audit, targets
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries

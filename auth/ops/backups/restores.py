@@ -17,6 +17,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 from auth.core.keys import resealing
 from auth.core.settings import Settings
+from auth.flows import ends
 from auth.ops.backups import archive, writing
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.backups.restored_secrets import (
@@ -86,7 +87,7 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
         if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):
             raise BackupError(". ".join(problem))
         if not options.keep_sessions:
-            queries.end_all_access(on)
+            queries.end_all_access(on, **ends.of("restored"))
         queries.void_restored(on, resend=options.resend)
         # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")

@@ -13,7 +13,7 @@ from auth.core.passwords.legacy import UnusableHash
 from auth.ops.transfer import products, records
 from auth.ops.transfer.reading import Entry
 from auth.web.context import Latchkey
-from sql import Database, queries
+from sql import Database, acts, queries
 
 _BATCH = 500
 _MOST_METADATA = 8192
@@ -132,7 +132,7 @@ class Import:
         if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
         try:
-            with self.database.transaction() as tx:
+            with acts.begin(self.database) as tx:
                 queries.avoid_sequential_scans(tx)
                 addresses = [row[kind] for row in rows for kind in ("email", "phone") if row[kind]]
                 queries.make_way(tx, addresses=addresses, owner_id=None, because="created_again")

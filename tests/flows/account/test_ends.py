@@ -8,6 +8,7 @@ import psycopg2
 import pytest
 
 from auth.core.tokens import one_time
+from auth.flows import ends
 from sql import load_statements, queries, schema
 from tests.support.api_keys import make_key, use
 from tests.support.contract import OPENAPI
@@ -226,7 +227,7 @@ def test_restored_backup_ends_what_an_end_of_everything_ends(held, alice, bob, d
         "  FROM users AS u CROSS JOIN identity_providers AS p WHERE u.email IN (%(one)s, %(other)s)"
     )
     database.run(move, one=alice.email, other=bob.email)
-    queries.end_all_access(parts.db)
+    queries.end_all_access(parts.db, **ends.of("restored"))
     # The links go with those of all users, and so do the codes if the operator keeps the sessions.
     assert held.working() == {"link"}
     assert database.count("identity_provider_adoptions") == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from auth.core.text.labels import quoted
 from auth.flows.account import grants
-from auth.web import targets
+from auth.flows.admin import targets
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found

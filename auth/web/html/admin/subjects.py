@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from auth.flows.admin import users
-from auth.web import targets
+from auth.flows.admin import targets, users
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found

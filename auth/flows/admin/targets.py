@@ -1,0 +1,83 @@
+"""Acts of administrators, and the users whom they may act on: no other administrators, nor themselves."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from auth.rules.proofs import refusal_of_administrator
+from auth.web import facts
+from auth.web.asked import Asked
+from auth.web.errors import ApiError, found
+from sql import Runner, acts, queries
+from sql.acts import Act
+
+# Runs first in an act on one of many users, and marks it as done.
+Claim = Callable[[Act], object]
+
+
+def nothing(_act: Act) -> None:
+    """Claim nothing."""
+
+
+@contextmanager
+def act(asked: Asked, claim: Claim = nothing) -> Iterator[Act]:
+    """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
+    has been demoted or signed out meanwhile."""
+    with acts.begin(asked.db) as act:
+        claim(act)
+        yield act
+        _check_actor(asked, act)
+
+
+@contextmanager
+def on(
+    asked: Asked, user_id: str, *, session_id: str | None = None, claim: Claim = nothing
+) -> Iterator[tuple[Act, "queries.SelectPerson"]]:
+    """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
+    Refuse if the caller may not change this user."""
+    with act(asked, claim) as begun:
+        yield begun, lock(asked, begun, user_id, session_id)
+
+
+@contextmanager
+def on_holders(
+    asked: Asked, addresses: Sequence[str], user_id: str | None = None, claim: Claim = nothing
+) -> Iterator[tuple[Act, Sequence[str]]]:
+    """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
+    these others, too."""
+
+    def find(on: Runner) -> list[str | None]:
+        return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
+
+    with acts.on_found(asked.db, find, claim) as (act, ids):
+        yield act, [id for id in ids if id != user_id]
+        _check_actor(asked, act)
+
+
+def lock(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
+    """Lock a user, and return the facts. Refuse if the caller may not change this user."""
+    act.lock_users([user_id])
+    return read(asked, act, user_id, session_id)
+
+
+def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
+    """Return the facts about a locked user. Refuse like `lock`."""
+    row = act.read(queries.select_person, user_id=user_id, session_id=session_id)
+    person = found(row, "user_not_found")
+    if asked.actor != "service_role" and refusal_of_administrator(facts.person_of(person)):
+        raise refusal(asked, user_id)
+    if person.role == "admin":
+        # The service role key may remove the last administrator, but not while another administrator leaves.
+        act.lock_administrators()
+    return person
+
+
+def _check_actor(asked: Asked, act: Act) -> None:
+    # Last, because the statements may have waited for locks since the guard's check.
+    if asked.actor != "service_role" and not asked.live_caller(on=act).is_admin:
+        raise ApiError("not_admin")
+
+
+def refusal(asked: Asked, user_id: str) -> ApiError:
+    """Return the error for an act on another administrator, whose id goes into the audit log."""
+    asked.noted.note(user_id=user_id)
+    return ApiError("target.insufficient_permissions")
