@@ -858,13 +858,17 @@ def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectPro
 
 def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
 
-class LockIdentityProvider(NamedTuple):
+class SelectProviderFacts(NamedTuple):
     identifier: str
-    version: str
+    issuer: str
     enabled: bool
+    version: str
+    domains: list[str]
+    ended_before: datetime
     has_identities: bool
+    now: datetime
 
-def lock_identity_provider(on: Runner, /, *, id: str | None) -> LockIdentityProvider | None: ...
+def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFacts | None: ...
 
 class HoldIdentityProvider(NamedTuple):
     enabled: bool
@@ -872,7 +876,7 @@ class HoldIdentityProvider(NamedTuple):
 
 def hold_identity_provider(on: Runner, /, *, id: str | None, issuer: str | None) -> HoldIdentityProvider | None: ...
 
-def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
 
@@ -1063,10 +1067,7 @@ def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
 
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
-class LockClient(NamedTuple):
-    id: str
-
-def lock_client(on: Runner, /, *, id: str | None) -> LockClient | None: ...
+def lock_client(on: Runner, /, *, id: str | None) -> int: ...
 
 def share_provider(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -1265,12 +1266,9 @@ def delete_surplus_clients(on: Runner, /) -> int: ...
 
 def keep_client_document(on: Runner, /, *, id: str | None, metadata_url: str | None, lifetime: int | None) -> int: ...
 
-def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, overlap: int | None) -> int: ...
+def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, previous_secret_hash: bytes | memoryview | None, previous_secret_expires_at: datetime | str | None) -> int: ...
 
-class EndPreviousClientSecret(NamedTuple):
-    id: str
-
-def end_previous_client_secret(on: Runner, /, *, id: str | None) -> EndPreviousClientSecret | None: ...
+def end_previous_client_secret(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectClient(NamedTuple):
     id: str
@@ -1301,6 +1299,7 @@ class SelectClient(NamedTuple):
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
+    now: datetime
 
 def select_client(on: Runner, /, *, id: str | None) -> SelectClient | None: ...
 
@@ -1356,10 +1355,10 @@ def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | s
 
 def end_access_of_documents(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
-class LockUsersOfClient(NamedTuple):
-    id: str
+class ListUsersOfClient(NamedTuple):
+    user_id: str
 
-def lock_users_of_client(on: Runner, /, *, client_id: str | None) -> list[LockUsersOfClient]: ...
+def list_users_of_client(on: Runner, /, *, client_id: str | None) -> list[ListUsersOfClient]: ...
 
 class DeleteClient(NamedTuple):
     id: str

@@ -3,9 +3,11 @@
 from typing import Literal
 
 Refusal = Literal[
+    "admin.user_sso_conflict",
     "api_key_not_found",
     "bad_jwt",
     "code.reauthentication_needed",
+    "customer.email_address_not_authorized",
     "email_not_confirmed",
     "insufficient_aal",
     "invalid_credentials",

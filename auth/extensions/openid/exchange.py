@@ -16,6 +16,7 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.extensions.openid import audience, claims
 from auth.extensions.openid.authentication import Credentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows import ends
 from auth.rules import consent, sessions
 from auth.web import audit, facts, g, limits
 from auth.web.context import latchkey
@@ -71,9 +72,11 @@ def _open_session(
     """
     user_id = request.user_id
     if request.opened_session_id is not None:
-        own, reason = request.opened_session_id, "authorization_code_reused"
-        queries.end_access(act, user_id=user_id, session_id=own, reason=reason, voids=False)
-        audit.record(act, user_id, None, [reason], [], session_id=own, client_id=client_id)
+        own = request.opened_session_id
+        ends.end(act, user_id, own, "authorization_code_reused", voids=False)
+        audit.record(
+            act, user_id, None, ["authorization_code_reused"], [], session_id=own, client_id=client_id
+        )
         return None
     owner = queries.select_person(act, user_id=user_id, session_id=request.session_id)
     known_client = facts.client_of(request)
@@ -93,7 +96,7 @@ def _open_session(
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
     for surplus in sessions.surplus(known, promises.MOST_CLIENT_SESSIONS):
-        queries.end_access(act, user_id=user_id, session_id=surplus, reason="too_many_sessions", voids=False)
+        ends.end(act, user_id, surplus, "too_many_sessions", voids=False)
     return queries.open_client_session(
         act,
         request_id=request.id,
@@ -146,7 +149,7 @@ def revoke(session_id: str, client_id: str) -> None:
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
             return
-        queries.end_access(act, user_id=session.user_id, session_id=session_id, reason="logout", voids=False)
+        ends.end(act, session.user_id, session_id, "logout", voids=False)
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 
