@@ -43,7 +43,7 @@ Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
 # An act has nothing slow to do between two statements.
 _IDLE = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
-_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS = range(5)
+_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _REST = range(6)
 
 
 class _Moved(psycopg2.DatabaseError):
@@ -79,6 +79,10 @@ class Act(Transaction):
         self.has_verdict = True
         return record(self, **parameters)
 
+    def drop_verdict(self) -> None:
+        """Let the act raise its refusal, and roll back a verdict that nobody may learn."""
+        self.has_verdict = False
+
     def share_provider(self, id: str | None) -> None:
         """Keep a customer's provider as it is."""
         self._follow(_PROVIDERS)
@@ -108,6 +112,11 @@ class Act(Transaction):
         """Keep others from making or unmaking administrators. The user is locked before."""
         self._follow(_ADMINISTRATORS)
         queries.lock_administrators(self)
+
+    def lock_request(self, id: str | None) -> None:
+        """Lock an authorization request, of a browser or device, which may have no user yet."""
+        self._follow(_REST)
+        queries.lock_request(self, id=id)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):

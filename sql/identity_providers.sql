@@ -33,13 +33,14 @@ INSERT INTO identity_providers (
   :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist, :enabled
 );
 
--- name: lock_identity_provider(id uuid) -> row?
--- Waits for the sign-ins that hold the provider.
-SELECT p.identifier, p.updated_at::text AS version, p.enabled,
-       EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities
+-- name: select_provider_facts(id uuid) -> row?
+-- `ended_before` is the moment before which everything of its users ends while it is disabled.
+SELECT p.identifier, p.issuer, p.enabled, p.updated_at::text AS version, domains_of(p) AS domains,
+       ended_before(p) AS ended_before,
+       EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
+       clock_timestamp() AS now
   FROM identity_providers AS p
- WHERE p.id = :id
-   FOR UPDATE;
+ WHERE p.id = :id;
 
 -- name: hold_identity_provider(id uuid, issuer text) -> row?
 -- While a sign-in holds a provider, it cannot be disabled or changed.
@@ -51,15 +52,14 @@ SELECT p.enabled, domains_of(p) AS domains
 -- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
---                                custom_claims_allowlist text[], enabled boolean)
+--                                custom_claims_allowlist text[], enabled boolean, disabled_at timestamptz,
+--                                acted_at timestamptz)
 UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
        client_secret = :client_secret, acceptable_client_ids = :acceptable_client_ids, scopes = :scopes,
        authorization_params = :authorization_params, attribute_mapping = :attribute_mapping,
-       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, updated_at = clock_timestamp(),
-       disabled_at = CASE WHEN :enabled THEN NULL
-                          WHEN enabled THEN clock_timestamp()
-                          ELSE ended_before(identity_providers) END
+       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, disabled_at = :disabled_at,
+       updated_at = :acted_at
  WHERE id = :id;
 
 -- name: remove_domains_of_provider(id uuid, domains text[])
@@ -93,19 +93,17 @@ DELETE FROM identities AS i
  WHERE p.id = :id AND i.user_id = locked.id AND i.provider = provider_name(p);
 
 -- name: delete_identity_provider(id uuid)
-DELETE FROM identity_providers AS p
- WHERE p.id = :id AND NOT p.enabled
-   AND NOT EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p));
+DELETE FROM identity_providers WHERE id = :id;
 
--- name: adopt_user(user_id uuid, provider_id uuid)
+-- name: adopt_user(user_id uuid, provider_id uuid, acted_at timestamptz)
 -- Replaces another identity of this provider: its subject may be that of a deleted account.
 WITH replaced AS (
   DELETE FROM identities AS i USING identity_providers AS p
    WHERE p.id = :provider_id AND i.user_id = :user_id AND i.provider = provider_name(p)
 )
-INSERT INTO identity_provider_adoptions AS a (user_id, provider_id)
-VALUES (:user_id, :provider_id)
-ON CONFLICT (user_id) DO UPDATE SET provider_id = excluded.provider_id, adopted_at = now();
+INSERT INTO identity_provider_adoptions AS a (user_id, provider_id, adopted_at)
+VALUES (:user_id, :provider_id, :acted_at)
+ON CONFLICT (user_id) DO UPDATE SET provider_id = excluded.provider_id, adopted_at = excluded.adopted_at;
 
 -- name: spend_adoption(user_id uuid, provider_id uuid)
 DELETE FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;

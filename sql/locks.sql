@@ -7,9 +7,9 @@ SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
 -- Nobody changes or deletes it meanwhile.
 SELECT FROM oauth_clients WHERE id = :id FOR SHARE;
 
--- name: lock_client(id uuid) -> row?
--- Does not block concurrent sign-ins, whose grants refer to the client.
-SELECT id FROM oauth_clients WHERE id = :id FOR NO KEY UPDATE;
+-- name: lock_client(id uuid)
+-- FOR UPDATE, because a deletion after a weaker lock would wait for inserts that refer to the client.
+SELECT FROM oauth_clients WHERE id = :id FOR UPDATE;
 
 -- name: share_provider(id uuid)
 SELECT FROM identity_providers WHERE id = :id FOR SHARE;
@@ -75,3 +75,6 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        ) AS verified (oldest, has_second_step)
  WHERE s.id = :session_id AND c.id = :client_id
    FOR NO KEY UPDATE OF s;
+
+-- name: lock_request(id uuid)
+SELECT FROM oauth_requests WHERE id = :id FOR UPDATE;

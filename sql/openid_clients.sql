@@ -37,7 +37,8 @@ ON CONFLICT (id) DO UPDATE
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        backchannel_logout_uri = excluded.backchannel_logout_uri,
        is_blocked = excluded.is_blocked,
-       updated_at = now();
+       -- After the wait for a consent: that one does not cover the change.
+       updated_at = clock_timestamp();
 
 -- name: delete_surplus_clients(origin jsonb)
 -- Like `delete_unallowed_clients`, if there are too many. The newest ones stay.
@@ -60,23 +61,22 @@ RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
 
 -- name: keep_client_document(id uuid, metadata_url text, lifetime integer)
 UPDATE oauth_clients AS c
-   SET metadata_url = :metadata_url, fetched_until = now() + make_interval(secs => :lifetime)
+   SET metadata_url = :metadata_url, fetched_until = clock_timestamp() + make_interval(secs => :lifetime)
  WHERE c.id = :id;
 
--- name: replace_client_secret(id uuid, secret_hash bytea, overlap integer)
--- Without an `overlap`, in seconds, the current secret ends now. The previous one ends in any case.
+-- name: replace_client_secret(id uuid, secret_hash bytea, previous_secret_hash bytea,
+--                             previous_secret_expires_at timestamptz, acted_at timestamptz)
 UPDATE oauth_clients AS c
    SET secret_hash = :secret_hash,
-       previous_secret_hash = CASE WHEN :overlap IS NOT NULL THEN c.secret_hash END,
-       previous_secret_expires_at = now() + make_interval(secs => :overlap),
-       updated_at = now()
+       previous_secret_hash = :previous_secret_hash,
+       previous_secret_expires_at = :previous_secret_expires_at,
+       updated_at = :acted_at
  WHERE c.id = :id;
 
--- name: end_previous_client_secret(id uuid) -> row?
+-- name: end_previous_client_secret(id uuid, acted_at timestamptz)
 UPDATE oauth_clients AS c
-   SET previous_secret_hash = NULL, previous_secret_expires_at = NULL, updated_at = now()
- WHERE c.id = :id AND previous_secret_end(c) IS NOT NULL
-RETURNING c.id;
+   SET previous_secret_hash = NULL, previous_secret_expires_at = NULL, updated_at = :acted_at
+ WHERE c.id = :id;
 
 -- name: select_client(id uuid)
 --   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
@@ -88,7 +88,8 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current,
        iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
-       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
+       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at,
+       clock_timestamp() AS now
   FROM oauth_clients AS c
  WHERE c.id = :id AND c.gate_origin IS NULL;
 
@@ -173,13 +174,9 @@ SELECT end_holdings(batch.user_id, batch.id, :reason, :reach, :keys_up_to, :with
   FROM batch
   JOIN locked ON locked.id = batch.user_id;
 
--- name: lock_users_of_client(client_id uuid) -> rows
-SELECT u.id
-  FROM users AS u
- WHERE u.id IN (SELECT g.user_id FROM oauth_grants AS g WHERE g.client_id = :client_id)
- ORDER BY u.id
-   FOR UPDATE OF u;
+-- name: list_users_of_client(client_id uuid) -> rows
+SELECT g.user_id FROM oauth_grants AS g WHERE g.client_id = :client_id;
 
 -- name: delete_client(id uuid) -> row?
--- Also deletes its grants, with their sessions, and its requests. Call it with their users locked.
+-- Also deletes its grants, with their sessions, and its requests. Run it with the client and their users locked.
 DELETE FROM oauth_clients AS c WHERE c.id = :id RETURNING c.id, c.name;

@@ -1,19 +1,8 @@
--- name: write_grant(user_id uuid, client_id uuid, scopes text[]) -> row
--- Adds to the scopes of a grant, because its sessions keep theirs. A changed document is another application,
--- without a consent of the user.
-INSERT INTO oauth_grants (user_id, client_id, scopes)
-VALUES (:user_id, :client_id, :scopes)
+-- name: write_grant(user_id uuid, client_id uuid, scopes text[], acted_at timestamptz)
+INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)
+VALUES (:user_id, :client_id, :scopes, :acted_at)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = CASE WHEN (SELECT c.metadata_url IS NOT NULL AND oauth_grants.granted_at < c.updated_at
-                             FROM oauth_clients AS c
-                            WHERE c.id = oauth_grants.client_id)
-                     THEN excluded.scopes
-                     ELSE oauth_grants.scopes || ARRAY(SELECT scope
-                                                         FROM unnest(excluded.scopes) AS scope
-                                                        WHERE scope <> ALL (oauth_grants.scopes)) END,
-       granted_at = now()
--- An inserted row has no xmax.
-RETURNING xmax = 0 AS is_first;
+   SET scopes = excluded.scopes, granted_at = excluded.granted_at;
 
 -- name: select_grant(user_id uuid, client_id uuid) -> row?
 SELECT id::text FROM oauth_grants WHERE user_id = :user_id AND client_id = :client_id;

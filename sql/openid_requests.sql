@@ -2,14 +2,11 @@
 --                            state text, scopes text[], resource text, nonce text, code_challenge text,
 --                            prompts text[], max_age integer, login_hint text, hinted_id uuid,
 --                            lifetime integer)
--- Inserts nothing if the client is deleted. Locks the user first, like a deletion of the client.
-WITH hinted AS (
-  SELECT u.id FROM users AS u WHERE u.id = :hinted_id FOR KEY SHARE
-), client AS (
-  SELECT c.id
-    FROM oauth_clients AS c
-   WHERE c.id = :client_id AND (SELECT count(*) FROM hinted) < 2
-     FOR KEY SHARE
+-- Inserts nothing if the client is deleted. Locks the client first, as acts do.
+WITH client AS (
+  SELECT c.id FROM oauth_clients AS c WHERE c.id = :client_id FOR KEY SHARE
+), hinted AS (
+  SELECT u.id FROM users AS u WHERE u.id = :hinted_id AND EXISTS (SELECT FROM client) FOR KEY SHARE OF u
 )
 INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, state, scopes, resource, nonce,
                             code_challenge, prompts, max_age, login_hint, user_id, expires_at)
@@ -26,46 +23,32 @@ DELETE FROM oauth_requests
 RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challenge, prompts, max_age, login_hint,
           user_id AS hinted_id;
 
--- name: lock_client_of_request(id_hash bytea)
---   -> row? (secret_hash?, token_lifetime?, previous_secret_hash?, previous_secret_expires_at?,
---     metadata_url?, fetched_until?, gate_origin?)
--- Locks the client before the request, like a deletion of the client.
-SELECT c.*
-  FROM oauth_clients AS c
-  JOIN oauth_requests AS r ON r.client_id = c.id
- WHERE r.id_hash = :id_hash
-   FOR KEY SHARE OF c;
+-- name: find_oauth_request(id_hash bytea) -> row?
+SELECT r.id, r.client_id FROM oauth_requests AS r WHERE r.id_hash = :id_hash;
 
--- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
---                          session_id uuid, mfa_required text)
---   -> row? (state?, resource?, login_hint?, user_id?, may_use?)
--- Returns the inputs for the consent of this user in this session. Access tokens do not identify the browser.
-SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
-       r.approval_hash IS NULL AS is_pending,
-       may_use(u, c, r.resource) AS may_use,
-       -- A user who takes long to agree need not sign in again. A session that a first passkey has not raised
-       -- yet would give the client nothing.
-       coalesce(NOT lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)), true)
-       AND coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
-                                                              ELSE make_interval(secs => r.max_age) END,
-                    true) AS is_fresh,
-       -- A changed document is another application. Resources of a client that no administrator created are
-       -- allowed one by one: those of the grant's sessions, even ended ones.
-       coalesce(g.scopes @> r.scopes AND (c.metadata_url IS NULL OR g.granted_at >= c.updated_at)
-                AND (r.resource IS NULL OR NOT c.is_dynamic
-                     OR r.scopes <@ ARRAY(SELECT unnest(opened.scopes)
-                                            FROM sessions AS opened
-                                           WHERE opened.grant_id = g.id AND opened.resource = r.resource
-                                             AND opened.created_at >= c.updated_at)),
-                false) AS is_granted
+-- name: select_asking_client(id uuid) -> row? (secret_hash?, token_lifetime?, metadata_url?)
+SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, c.is_dynamic, c.is_blocked,
+       c.redirect_uris, c.grant_types, c.resources, c.allowed_roles, c.skip_consent, c.token_lifetime,
+       c.metadata_url, c.updated_at
+  FROM oauth_clients AS c
+ WHERE c.id = :id;
+
+-- name: select_oauth_request(id_hash bytea, user_id uuid)
+--   -> row? (state?, resource?, max_age?, login_hint?, user_id?, grant_scopes?, granted_at?)
+-- A browser's request, and what this user has granted its client. `opened_scopes` are those that the grant's
+-- sessions, even ended ones, have for the resource since the client last changed.
+SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.max_age,
+       r.login_hint, r.user_id, r.approval_hash IS NULL AS is_pending, r.created_at, r.expires_at,
+       g.scopes AS grant_scopes, g.granted_at,
+       ARRAY(SELECT unnest(opened.scopes)
+               FROM sessions AS opened
+              WHERE opened.grant_id = g.id AND opened.resource = r.resource
+                AND opened.created_at >= c.updated_at) AS opened_scopes,
+       clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
-  LEFT JOIN users AS u ON u.id = :user_id
-  LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
-  LEFT JOIN oauth_grants AS g ON g.user_id = u.id AND g.client_id = c.id
- WHERE r.id_hash = :id_hash AND r.expires_at > now()
-   AND (:is_by_token OR r.browser_hash = :browser_hash)
-   FOR UPDATE OF r;
+  LEFT JOIN oauth_grants AS g ON g.user_id = :user_id AND g.client_id = r.client_id
+ WHERE r.id_hash = :id_hash;
 
 -- name: bind_oauth_request(id uuid, user_id uuid)
 UPDATE oauth_requests SET user_id = :user_id WHERE id = :id;

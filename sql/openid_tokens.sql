@@ -10,47 +10,33 @@ SELECT c.id, c.name, c.is_dynamic, c.is_blocked, c.grant_types, c.scopes, c.reso
 -- name: select_time() -> row
 SELECT floor(extract(epoch FROM now()))::bigint AS seconds;
 
--- name: lock_owner_of_oauth_code(code_hash bytea) -> row?
-SELECT u.id
-  FROM users AS u
-  JOIN oauth_requests AS r ON r.user_id = u.id
- WHERE r.code_hash = :code_hash
-   FOR UPDATE OF u;
+-- name: find_owner_of_code(code_hash bytea) -> rows
+SELECT r.user_id FROM oauth_requests AS r WHERE r.code_hash = :code_hash AND r.user_id IS NOT NULL;
 
--- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean,
---                         refresh_token_lifetime integer, session_timebox integer, mfa_required text)
---   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
--- Run it with the owner locked, so that a second use sees the session of the first. A code gives what the
--- session that approved it gives now: nothing once that has ended, or the grant is gone.
-SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
-       (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE
-       AND coalesce(r.decision = 'approved', NOT :is_of_device) AS is_current,
-       may_use(u, c, r.resource) AS may_use,
-       client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state
+-- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean)
+--   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, session_id?, opened_session_id?, decision?,
+--     grant_id?)
+-- Run it with the owner locked, so that a second use sees the session of the first.
+SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.user_id, r.session_id,
+       r.opened_session_id, r.decision, r.code_expires_at, g.id AS grant_id,
+       c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
-  JOIN users AS u ON u.id = r.user_id
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
-  LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id
- WHERE r.code_hash = :code_hash AND r.client_id = :client_id
-   AND (r.user_code_mac IS NOT NULL) = :is_of_device
-   FOR UPDATE OF r;
+ WHERE r.code_hash = :code_hash AND r.client_id = :client_id AND r.user_id IS NOT NULL
+   AND (r.user_code_mac IS NOT NULL) = :is_of_device;
 
--- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb,
---                           most_client_sessions integer) -> row? (resource?, token_lifetime?)
+-- name: list_sessions_of_grant(grant_id uuid) -> rows
+SELECT s.id, s.created_at FROM sessions AS s WHERE s.grant_id = :grant_id AND s.ended_at IS NULL;
+
+-- name: open_client_session(request_id uuid, grant_id uuid, auth_time timestamptz, ip inet, user_agent text,
+--                           origin jsonb, acted_at timestamptz) -> row? (resource?, token_lifetime?)
 -- Run it with the user locked, so that concurrent requests cannot exceed the sessions of a grant.
-WITH too_many AS (
-  SELECT end_access(s.user_id, s.id, 'too_many_sessions')
-    FROM (SELECT id, user_id
-            FROM sessions
-           WHERE grant_id = :grant_id AND ended_at IS NULL
-           ORDER BY created_at DESC
-          OFFSET :most_client_sessions - 1) AS s
-), opened AS (
+WITH opened AS (
   INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, opened_by, grant_id, scopes,
-                        resource, auth_time)
+                        resource, auth_time, created_at, refreshed_at)
   SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, s.id, :grant_id,
-         r.scopes, r.resource, authenticated_at(s)
+         r.scopes, r.resource, :auth_time, :acted_at, :acted_at
     FROM oauth_requests AS r
     JOIN sessions AS s ON s.id = r.session_id
    WHERE r.id = :request_id
@@ -66,9 +52,8 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        opened.amr, floor(extract(epoch FROM opened.auth_time))::bigint AS auth_time,
        coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
        shown.user_object, u.email_proved, u.phone_proved,
-       (SELECT count(*) FROM too_many) AS ended,
        record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
                                       'session_id', opened.id)) AS recorded

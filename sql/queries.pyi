@@ -649,13 +649,6 @@ class TakeProbe(NamedTuple):
 
 def take_probe(on: Runner, /, *, token_hash: bytes | memoryview | None) -> TakeProbe: ...
 
-class RecordFactorVerdict(NamedTuple):
-    refused_by: str | None
-    refused_for: float | None
-    count: int  # type: ignore[assignment]
-
-def record_factor_verdict(on: Runner, /, *, kind: str | None, user_id: str | None, network: str | None, failures: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordFactorVerdict: ...
-
 def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None) -> int: ...
 
 def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
@@ -867,13 +860,17 @@ def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectPro
 
 def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
 
-class LockIdentityProvider(NamedTuple):
+class SelectProviderFacts(NamedTuple):
     identifier: str
-    version: str
+    issuer: str
     enabled: bool
+    version: str
+    domains: list[str]
+    ended_before: datetime
     has_identities: bool
+    now: datetime
 
-def lock_identity_provider(on: Runner, /, *, id: str | None) -> LockIdentityProvider | None: ...
+def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFacts | None: ...
 
 class HoldIdentityProvider(NamedTuple):
     enabled: bool
@@ -881,7 +878,7 @@ class HoldIdentityProvider(NamedTuple):
 
 def hold_identity_provider(on: Runner, /, *, id: str | None, issuer: str | None) -> HoldIdentityProvider | None: ...
 
-def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
 
@@ -1009,6 +1006,22 @@ def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
 
 def reset_request_counts(on: Runner, /) -> int: ...
 
+class ListKnownNetworks(NamedTuple):
+    network: str
+    passed_at: datetime | None
+    mail_proved_at: datetime | None
+    now: datetime
+
+def list_known_networks(on: Runner, /, *, user_id: str | None) -> list[ListKnownNetworks]: ...
+
+class RecordVerdict(NamedTuple):
+    refused_by: str | None
+    refused_for: float | None
+    count: int | None  # type: ignore[assignment]
+    seconds_left: float | None
+
+def record_verdict(on: Runner, /, *, kinds: Sequence[str | None] | None, subjects: Sequence[str | None] | None, networks: Sequence[str | None] | None, amounts: Sequence[int | None] | None, seconds: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordVerdict: ...
+
 class SelectPassword(NamedTuple):
     user_id: str | None
     password_hash: str | None
@@ -1054,10 +1067,7 @@ def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
 
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
-class LockClient(NamedTuple):
-    id: str
-
-def lock_client(on: Runner, /, *, id: str | None) -> LockClient | None: ...
+def lock_client(on: Runner, /, *, id: str | None) -> int: ...
 
 def share_provider(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -1146,6 +1156,8 @@ class LockClientSession(NamedTuple):
     now: datetime
 
 def lock_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, ip: str | None, user_agent: str | None) -> LockClientSession | None: ...
+
+def lock_request(on: Runner, /, *, id: str | None) -> int: ...
 
 class CountMessage(NamedTuple):
     is_proved: bool
@@ -1339,12 +1351,9 @@ def delete_surplus_clients(on: Runner, /) -> int: ...
 
 def keep_client_document(on: Runner, /, *, id: str | None, metadata_url: str | None, lifetime: int | None) -> int: ...
 
-def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, overlap: int | None) -> int: ...
+def replace_client_secret(on: Runner, /, *, id: str | None, secret_hash: bytes | memoryview | None, previous_secret_hash: bytes | memoryview | None, previous_secret_expires_at: datetime | str | None) -> int: ...
 
-class EndPreviousClientSecret(NamedTuple):
-    id: str
-
-def end_previous_client_secret(on: Runner, /, *, id: str | None) -> EndPreviousClientSecret | None: ...
+def end_previous_client_secret(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectClient(NamedTuple):
     id: str
@@ -1375,6 +1384,7 @@ class SelectClient(NamedTuple):
     previous_secret_expires_at: str | None
     created_at: str
     updated_at: str
+    now: datetime
 
 def select_client(on: Runner, /, *, id: str | None) -> SelectClient | None: ...
 
@@ -1430,10 +1440,10 @@ def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | s
 
 def end_access_of_documents(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
-class LockUsersOfClient(NamedTuple):
-    id: str
+class ListUsersOfClient(NamedTuple):
+    user_id: str
 
-def lock_users_of_client(on: Runner, /, *, client_id: str | None) -> list[LockUsersOfClient]: ...
+def list_users_of_client(on: Runner, /, *, client_id: str | None) -> list[ListUsersOfClient]: ...
 
 class DeleteClient(NamedTuple):
     id: str
@@ -1443,70 +1453,62 @@ def delete_client(on: Runner, /, *, id: str | None) -> DeleteClient | None: ...
 
 def insert_device_request(on: Runner, /, *, client_id: str | None, code_hash: bytes | memoryview | None, user_code_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, resource: str | None, ip: str | None, user_agent: str | None, poll_interval: int | None, code_lifetime: int | None) -> int: ...
 
-class PollDeviceRequest(NamedTuple):
+class FindDeviceCode(NamedTuple):
+    id: str
     user_id: str | None
-    state: str
 
-def poll_device_request(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, slowing: int | None) -> PollDeviceRequest | None: ...
+def find_device_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> FindDeviceCode | None: ...
 
-class EnterUserCode(NamedTuple):
-    refused_for: float | None
-    tries: int
-    request_id: str | None
+class SelectPoll(NamedTuple):
+    polled_at: datetime | None
+    poll_interval: int
+    decision: str | None
+    code_expires_at: datetime
+    has_session: bool
+    now: datetime
 
-def enter_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None, user_id: str | None, session_id: str | None, network: str | None, failures: Sequence[int | None] | None) -> EnterUserCode: ...
+def select_poll(on: Runner, /, *, id: str | None) -> SelectPoll | None: ...
 
-class LockClientOfDevice(NamedTuple):
+def record_poll(on: Runner, /, *, id: str | None, poll_interval: int | None) -> int: ...
+
+class SelectUserCode(NamedTuple):
     id: str
-    name: str
-    uri: str
-    logo_uri: str
-    secret_hash: memoryview | None
-    token_endpoint_auth_method: str
-    is_dynamic: bool
-    redirect_uris: list[str]
-    post_logout_redirect_uris: list[str]
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    require_pkce: bool
-    skip_consent: bool
-    introspects_sessions: bool
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    backchannel_logout_uri: str
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    accepts_either_method: bool
-    policy_uri: str
-    tos_uri: str
-    metadata_url: str | None
-    fetched_until: datetime | None
-    is_blocked: bool
-    gate_origin: str | None
-    created_at: datetime
-    updated_at: datetime
+    session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
+    now: datetime
 
-def lock_client_of_device(on: Runner, /, *, id: str | None) -> LockClientOfDevice | None: ...
+def select_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None) -> SelectUserCode | None: ...
 
-class LockDeviceRequest(NamedTuple):
+def bind_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> int: ...
+
+class FindDeviceRequest(NamedTuple):
+    client_id: str
+
+def find_device_request(on: Runner, /, *, id: str | None) -> FindDeviceRequest | None: ...
+
+class SelectDeviceRequest(NamedTuple):
     id: str
+    client_id: str
+    user_id: str | None
+    session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
     scopes: list[str]
     resource: str | None
     ip: str | None
     user_agent: str | None
     asked_at: str
-    may_use: bool
+    grant_scopes: list[str] | None
+    granted_at: datetime | None
+    opened_scopes: list[str]
+    now: datetime
 
-def lock_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> LockDeviceRequest | None: ...
+def select_device_request(on: Runner, /, *, id: str | None) -> SelectDeviceRequest | None: ...
 
 def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None) -> int: ...
 
-class WriteGrant(NamedTuple):
-    is_first: bool
-
-def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> WriteGrant: ...
+def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> int: ...
 
 class SelectGrant(NamedTuple):
     id: str
@@ -1581,55 +1583,54 @@ class TakeOauthRequest(NamedTuple):
 
 def take_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> TakeOauthRequest | None: ...
 
-class LockClientOfRequest(NamedTuple):
+class FindOauthRequest(NamedTuple):
+    id: str
+    client_id: str
+
+def find_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> FindOauthRequest | None: ...
+
+class SelectAskingClient(NamedTuple):
     id: str
     name: str
     uri: str
     logo_uri: str
-    secret_hash: memoryview | None
-    token_endpoint_auth_method: str
-    is_dynamic: bool
-    redirect_uris: list[str]
-    post_logout_redirect_uris: list[str]
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    require_pkce: bool
-    skip_consent: bool
-    introspects_sessions: bool
-    token_lifetime: int | None
-    id_token_signed_response_alg: str
-    backchannel_logout_uri: str
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    accepts_either_method: bool
     policy_uri: str
     tos_uri: str
-    metadata_url: str | None
-    fetched_until: datetime | None
+    secret_hash: memoryview | None
+    is_dynamic: bool
     is_blocked: bool
-    gate_origin: str | None
-    created_at: datetime
+    redirect_uris: list[str]
+    grant_types: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    skip_consent: bool
+    token_lifetime: int | None
+    metadata_url: str | None
     updated_at: datetime
 
-def lock_client_of_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> LockClientOfRequest | None: ...
+def select_asking_client(on: Runner, /, *, id: str | None) -> SelectAskingClient | None: ...
 
-class LockOauthRequest(NamedTuple):
+class SelectOauthRequest(NamedTuple):
     id: str
+    client_id: str
+    browser_hash: memoryview
     redirect_uri: str
     state: str | None
     scopes: list[str]
     resource: str | None
     prompts: list[str]
+    max_age: int | None
     login_hint: str | None
     user_id: str | None
     is_pending: bool
-    may_use: bool | None
-    is_fresh: bool
-    is_granted: bool
+    created_at: datetime
+    expires_at: datetime
+    grant_scopes: list[str] | None
+    granted_at: datetime | None
+    opened_scopes: list[str]
+    now: datetime
 
-def lock_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, is_by_token: bool | None, user_id: str | None, session_id: str | None) -> LockOauthRequest | None: ...
+def select_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, user_id: str | None) -> SelectOauthRequest | None: ...
 
 def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None) -> int: ...
 
@@ -1670,10 +1671,10 @@ class SelectTime(NamedTuple):
 
 def select_time(on: Runner, /) -> SelectTime: ...
 
-class LockOwnerOfOauthCode(NamedTuple):
-    id: str
+class FindOwnerOfCode(NamedTuple):
+    user_id: str
 
-def lock_owner_of_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfOauthCode | None: ...
+def find_owner_of_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> list[FindOwnerOfCode]: ...
 
 class SelectOauthCode(NamedTuple):
     id: str
@@ -1681,13 +1682,25 @@ class SelectOauthCode(NamedTuple):
     resource: str | None
     nonce: str | None
     code_challenge: str | None
+    user_id: str
+    session_id: str | None
     opened_session_id: str | None
+    decision: str | None
+    code_expires_at: datetime
     grant_id: str | None
-    is_current: bool
-    may_use: bool
-    state: str
+    allowed_roles: list[str]
+    resources: list[str]
+    is_dynamic: bool
+    is_blocked: bool
+    now: datetime
 
 def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, is_of_device: bool | None) -> SelectOauthCode | None: ...
+
+class ListSessionsOfGrant(NamedTuple):
+    id: str
+    created_at: datetime
+
+def list_sessions_of_grant(on: Runner, /, *, grant_id: str | None) -> list[ListSessionsOfGrant]: ...
 
 class OpenClientSession(NamedTuple):
     session_id: str
@@ -1706,10 +1719,9 @@ class OpenClientSession(NamedTuple):
     user_object: str
     email_proved: bool
     phone_proved: bool
-    ended: int
     recorded: str
 
-def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
+def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, auth_time: datetime | str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
 
 class SelectClientCaller(NamedTuple):
     role: str

@@ -3,10 +3,12 @@
 from typing import Literal
 
 Refusal = Literal[
+    "admin.user_sso_conflict",
     "api_key_not_found",
     "bad_jwt",
     "code.reauthentication_needed",
     "country.validation_failed",
+    "customer.email_address_not_authorized",
     "email_address_not_authorized",
     "email_exists",
     "email_not_confirmed",

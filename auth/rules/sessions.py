@@ -1,5 +1,6 @@
 """Sessions: when one has ended, and when its user authenticated and proved who they are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -67,3 +68,8 @@ def authenticated_at(session: Session) -> datetime:
 def proved_at(session: Session) -> datetime | None:
     """When the session's user last proved who they are. An anonymous sign-in proves nothing."""
     return session.reauthenticated_at if session.method == "anonymous" else authenticated_at(session)
+
+
+def surplus(created_at: Mapping[str, datetime], most: int) -> list[str]:
+    """The sessions that another one ends, by id: all but the newest, so that there are at most `most`."""
+    return sorted(created_at, key=created_at.__getitem__, reverse=True)[most - 1 :]

@@ -1,12 +1,13 @@
 """The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
+from auth.rules.counts import Network
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
@@ -217,3 +218,10 @@ def credentials_of(row: CredentialFacts) -> Credentials:
 
 def _bytes(value: memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
+    """Return the networks and browsers of a user."""
+    return [
+        Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
+    ]

@@ -223,7 +223,7 @@ def test_statements_that_lock_several_users_lock_them_by_their_id():
         r"FROM users( AS u)?\s+WHERE (u\.)?id (= ANY|IN) \([^;]*FOR (NO KEY )?UPDATE\b(?! OF \w+ SKIP| SKIP)"
     )
     assert several - with_sql(r"ORDER BY (u\.|users\.)?id\s+FOR (NO KEY )?UPDATE") == set()
-    assert {"end_lost_access", "lock_users_of_client"} <= several
+    assert {"end_lost_access", "lock_users"} <= several
 
 
 # Statements that write to the audit log.

@@ -19,7 +19,6 @@ PROMISED = {
     "most_challenges": promises.MOST_CHALLENGES,
     "most_unverified_factors": promises.MOST_UNVERIFIED_FACTORS,
     "most_api_keys": promises.MOST_API_KEYS,
-    "most_client_sessions": promises.MOST_CLIENT_SESSIONS,
     "heartbeat_limit": promises.HEARTBEAT_LIMIT,
     "backup_limit": promises.BACKUP_LIMIT,
     "late_limit": promises.LATE,

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +21,8 @@ from auth.web.fields import is_uuid
 from auth.web.input import check
 from auth.web.paging import bounds
 from auth.web.schemas import AdminInput
-from sql import Transaction, queries
+from sql import acts, queries
+from sql.acts import Act
 
 T = TypeVar("T")
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -30,6 +31,7 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
+_OVERLAP = timedelta(seconds=promises.SECRET_OVERLAP)
 _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
@@ -89,12 +91,11 @@ def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -
     check_members(asked, client)
     asked.parts.openid_keys.make_first()
     # A dynamic registration has no administrator.
-    act: AbstractContextManager[Transaction] = asked.db.transaction() if is_dynamic else targets.act(asked)
-    with act as tx:
-        audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
-        made = _write(tx, client, secret)
+    with acts.begin(asked.db) if is_dynamic else targets.act(asked) as act:
+        audit.record(act, None, None, ["client_created"], [], client_id=id, client=client["name"])
+        made = _write(act, client, secret)
         if is_dynamic:
-            queries.delete_surplus_clients(tx)
+            queries.delete_surplus_clients(act)
         return made
 
 
@@ -126,12 +127,12 @@ def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, A
 
 def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
     """Change a client. Return None if sessions that an earlier change must end would come back."""
-    with targets.act(asked) as tx:
-        before = _lock(tx, client_id)
+    with targets.act(asked) as act:
+        before = _lock(act, client_id)
         client = before._asdict() | values
         client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
         admits_others = any(client[name] != getattr(before, name) for name in _ADMITTING)
-        if admits_others and queries.has_lost_access(tx, client_id=before.id).is_so:
+        if admits_others and queries.has_lost_access(act, client_id=before.id).is_so:
             return None
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
@@ -139,10 +140,10 @@ def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, A
         check_members(asked, client)
         kept_uris = [] if client["is_blocked"] else client["redirect_uris"]
         if kept_uris != before.redirect_uris:
-            queries.delete_requests_to_other_uris(tx, client_id=before.id, redirect_uris=kept_uris)
+            queries.delete_requests_to_other_uris(act, client_id=before.id, redirect_uris=kept_uris)
         details = {"client_id": before.id, "client": client["name"]}
-        audit.record(tx, None, None, ["client_changed"], [], **details)
-        return _write(tx, client)
+        audit.record(act, None, None, ["client_changed"], [], **details)
+        return _write(act, client)
 
 
 def _end_lost_access(asked: Asked, client_id: str) -> None:
@@ -155,37 +156,44 @@ def _end_lost_access(asked: Asked, client_id: str) -> None:
 
 def delete(asked: Asked, client_id: str) -> None:
     """Delete a client with its grants, requests and sessions."""
-    with targets.act(asked) as tx:
-        id = _known(client_id)
-        queries.lock_users_of_client(tx, client_id=id)
-        deleted = _found(queries.delete_client(tx, id=id))
-        audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
+    id = _known(client_id)
+    with targets.act(asked) as act:
+        act.lock_client(id)
+        act.lock_users(row.user_id for row in queries.list_users_of_client(act, client_id=id))
+        deleted = _found(queries.delete_client(act, id=id))
+        audit.record(act, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
 def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> dict[str, Any]:
     """Replace a client's secret, and return its object with the new one.
 
-    With `overlap`, the old one is accepted for another day.
+    With `overlap`, the old one is accepted for another day; one from before ends in any case.
     """
-    with targets.act(asked) as tx:
-        before = _lock(tx, client_id)
+    with targets.act(asked) as act:
+        before = _lock(act, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
         secret = one_time.new_token()
-        kept = {"overlap": promises.SECRET_OVERLAP if overlap else None}
-        queries.replace_client_secret(tx, id=before.id, secret_hash=one_time.hash_token(secret), **kept)
+        queries.replace_client_secret(
+            act,
+            id=before.id,
+            secret_hash=one_time.hash_token(secret),
+            previous_secret_hash=before.secret_hash if overlap else None,
+            previous_secret_expires_at=before.now + _OVERLAP if overlap else None,
+        )
         details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
-        audit.record(tx, None, None, ["client_secret_replaced"], [], **details)
-        return as_object(queries.select_client(tx, id=before.id), secret)
+        audit.record(act, None, None, ["client_secret_replaced"], [], **details)
+        return as_object(queries.select_client(act, id=before.id), secret)
 
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
     """End the previous secret if it is still accepted."""
-    with targets.act(asked) as tx:
-        client = _lock(tx, client_id)
-        if queries.end_previous_client_secret(tx, id=client.id):
+    with targets.act(asked) as act:
+        client = _lock(act, client_id)
+        if client.previous_secret_expires_at is not None:
+            queries.end_previous_client_secret(act, id=client.id)
             details = {"client_id": client.id, "client": client.name}
-            audit.record(tx, None, None, ["client_secret_ended"], [], **details)
+            audit.record(act, None, None, ["client_secret_ended"], [], **details)
 
 
 def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,14 +235,15 @@ def _found(row: T | None) -> T:
     return found(row, "oauth_client_not_found")
 
 
-def _lock(tx: Transaction, client_id: str) -> "queries.SelectClient":
-    _found(queries.lock_client(tx, id=_known(client_id)))
-    return _found(queries.select_client(tx, id=_known(client_id)))
+def _lock(act: Act, client_id: str) -> "queries.SelectClient":
+    id = _known(client_id)
+    act.lock_client(id)
+    return _found(act.read(queries.select_client, id=id))
 
 
-def _write(tx: Transaction, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
-    queries.write_client(tx, **client)
-    return as_object(queries.select_client(tx, id=client["id"]), secret)
+def _write(act: Act, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
+    queries.write_client(act, **client)
+    return as_object(queries.select_client(act, id=client["id"]), secret)
 
 
 def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
@@ -248,32 +257,50 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
 def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
     """Check that the members of a client fit together."""
     _check_uris(client)
-    is_public = client["token_endpoint_auth_method"] == PUBLIC
-    is_limited = is_public or client["is_dynamic"]
+    is_dynamic, grants = client["is_dynamic"], client["grant_types"]
+    is_limited = is_dynamic or client["token_endpoint_auth_method"] == PUBLIC
     is_native = any(map(uris.is_native, client["redirect_uris"]))
-    problems = {
-        "grant_types: client_credentials is for confidential clients that an administrator created": (
-            is_limited and "client_credentials" in client["grant_types"]
+    algorithms = asked.parts.client_tokens.id_token_algorithms()
+    for field, rule, is_wrong, problem in [
+        (
+            "grant_types",
+            "device_grant",
+            is_dynamic and DEVICE_CODE in grants,
+            f"{DEVICE_CODE} is for clients that an administrator created",
         ),
-        "require_pkce: must be true for public and for dynamic clients": (
-            is_limited and not client["require_pkce"]
+        (
+            "grant_types",
+            "",
+            is_limited and "client_credentials" in grants,
+            "client_credentials is for confidential clients that an administrator created",
         ),
-        "introspects_sessions: must be false for public and for dynamic clients": (
-            is_limited and client["introspects_sessions"]
+        (
+            "require_pkce",
+            "",
+            is_limited and not client["require_pkce"],
+            "must be true for public and for dynamic clients",
         ),
-        "skip_consent: must be false for dynamic clients, and with loopback or custom-scheme redirect_uris": (
-            client["skip_consent"] and (client["is_dynamic"] or is_native)
+        (
+            "introspects_sessions",
+            "",
+            is_limited and client["introspects_sessions"],
+            "must be false for public and for dynamic clients",
         ),
-        "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
-            client["id_token_signed_response_alg"] not in asked.parts.client_tokens.id_token_algorithms()
+        (
+            "skip_consent",
+            "",
+            client["skip_consent"] and (is_dynamic or is_native),
+            "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
         ),
-    }
-    if client["is_dynamic"] and DEVICE_CODE in client["grant_types"]:
-        problem = f"grant_types: {DEVICE_CODE} is for clients that an administrator created"
-        raise _refusal(problem, "grant_types", "device_grant")
-    for problem, is_there in problems.items():
-        if is_there:
-            raise _refusal(problem, problem.partition(":")[0])
+        (
+            "id_token_signed_response_alg",
+            "",
+            client["id_token_signed_response_alg"] not in algorithms,
+            "must be RS256, because no ES256 key is in use",
+        ),
+    ]:
+        if is_wrong:
+            raise _refusal(f"{field}: {problem}", field, rule)
 
 
 def _check_uris(client: Mapping[str, Any]) -> None:

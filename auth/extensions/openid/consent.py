@@ -1,7 +1,9 @@
 """Users' decisions about authorization requests, on our page or on the application's."""
 
-from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 import psycopg2
 
@@ -14,15 +16,17 @@ from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import Level, cookies, g, guard
+from auth.rules import consent
+from auth.rules.consent import Obstacle
+from auth.rules.sessions import Session
+from auth.rules.users import User
+from auth.web import Level, cookies, facts, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from sql import Database, Transaction, queries
+from sql import Runner, acts, queries
 
-# Missing steps of an approval, as errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
-# last two.
-Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
+# Our page asks for these.
 _ASKED = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
 _DENIALS: dict[Obstacle | None, tuple[str, str]] = {
@@ -32,34 +36,49 @@ _DENIALS: dict[Obstacle | None, tuple[str, str]] = {
 
 
 class Asked(NamedTuple):
-    """A request, a row of `lock_oauth_request`, and its client's row."""
+    """A request and its client, rows, and the caller, if any."""
 
-    request: "queries.LockOauthRequest"
-    client: "queries.LockClientOfRequest"
+    request: "queries.SelectOauthRequest"
+    client: "queries.SelectAskingClient"
+    person: "queries.SelectPerson | None"
+
+
+@contextmanager
+def locked(authorization_id: str) -> "Iterator[tuple[acts.Act, queries.SelectPerson | None]]":
+    """Run the block's statements as one act of the caller, if any, on a request."""
+    request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
+    with acts.begin(latchkey.db) as act:
+        act.share_client(request and request.client_id)
+        act.lock_users([g.user_id])
+        act.lock_request(request and request.id)
+        yield act, act.read(queries.select_person, **_caller_ids())
 
 
 def find(
-    db: Database | Transaction,
+    on: Runner,
     authorization_id: str,
+    person: "queries.SelectPerson | None",
     *,
     browser: str | None = None,
     is_by_token: bool = False,
 ) -> Asked:
-    """Return a request of this browser, or for the holder of an access token."""
-    id_hash = one_time.hash_token(authorization_id)
-    client = queries.lock_client_of_request(db, id_hash=id_hash)
-    request = client and queries.lock_oauth_request(
-        db,
-        id_hash=id_hash,
-        browser_hash=_hash_of_browser(browser),
-        is_by_token=is_by_token,
-        user_id=g.user_id,
-        session_id=g.user_id and g.caller.session_id,
+    """Return a request of this browser, or for the holder of an access token. `person` is the caller."""
+    request = queries.select_oauth_request(
+        on, id_hash=one_time.hash_token(authorization_id), user_id=g.user_id
     )
-    if client is None or request is None or not (request.is_pending or is_by_token):
+    if request is None or request.expires_at <= request.now:
+        raise ApiError("oauth_authorization_not_found")
+    is_of_browser = bytes(request.browser_hash) == _hash_of_browser(browser) and request.is_pending
+    client = queries.select_asking_client(on, id=request.client_id)
+    if client is None or not (is_of_browser or is_by_token):
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(client, request.redirect_uri)
-    return Asked(request, client)
+    return Asked(request, client, person)
+
+
+def shown(authorization_id: str) -> Asked:
+    """Return a request of this browser, for a page."""
+    return find(latchkey.db, authorization_id, queries.select_person(latchkey.db, **_caller_ids()))
 
 
 def behind(next_page: str) -> Waiting | None:
@@ -67,9 +86,10 @@ def behind(next_page: str) -> Waiting | None:
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            asked = find(latchkey.db, authorization_id)
+            asked = shown(authorization_id)
             row, form = asked.request, {"authorization_id": authorization_id, "action": "deny"}
-            facts = row.redirect_uri, row.login_hint, row.is_fresh
+            is_fresh = consent.is_fresh(_request_of(row), *_caller_of(asked), latchkey.policy)
+            facts = row.redirect_uri, row.login_hint, is_fresh
             return Waiting(shown_name(asked), *facts, declining="oauth/consent", fields=form)
     return None
 
@@ -82,7 +102,8 @@ def shown_name(asked: Asked) -> str:
 
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     """Return the name and the website of a request's application, even if the request is over."""
-    client = queries.lock_client_of_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
+    request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
+    client = request and queries.select_asking_client(latchkey.db, id=request.client_id)
     if client is None:
         return None
     urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
@@ -93,33 +114,68 @@ def website_of(authorization_id: str) -> tuple[str, str | None] | None:
 
 def obstacle(asked: Asked) -> Obstacle | None:
     """Return the obstacle to approving the caller's request without asking."""
-    request, client = asked
-    if not request.may_use:
-        return "access_denied"
-    if not request.is_fresh:
-        return "login_required"
-    if request.user_id not in (None, g.user_id):
-        return "account_selection_required"
-    # Any program on the device may pretend to be such a client (RFC 8252, section 8.6).
-    native = uris.is_native(request.redirect_uri)
-    is_unproved = (client.is_dynamic and not client.metadata_url) or (native and client.secret_hash is None)
-    is_allowed = request.is_granted or (client.skip_consent and not native)
-    asks = {"consent", "select_account"} & {*request.prompts}
-    return "consent_required" if asks or is_unproved or not is_allowed else None
+    row, client, _ = asked
+    return consent.obstacle(
+        _request_of(row), asking_of(client), grant_of(row), g.user_id, *_caller_of(asked), latchkey.policy
+    )
+
+
+def asking_of(row: "queries.SelectAskingClient") -> consent.Asking:
+    return consent.Asking(
+        allowed_roles=frozenset(row.allowed_roles),
+        resources=frozenset(row.resources),
+        is_dynamic=row.is_dynamic,
+        is_blocked=row.is_blocked,
+        updated_at=row.updated_at,
+        has_document=row.metadata_url is not None,
+        is_public=row.secret_hash is None,
+        skips_consent=row.skip_consent,
+    )
+
+
+def grant_of(row: "queries.SelectOauthRequest | queries.SelectDeviceRequest") -> consent.Grant | None:
+    if row.grant_scopes is None or row.granted_at is None:
+        return None
+    return consent.Grant(
+        scopes=tuple(row.grant_scopes),
+        granted_at=row.granted_at,
+        opened_scopes=frozenset(row.opened_scopes),
+    )
+
+
+def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
+    return consent.Request(
+        created_at=row.created_at,
+        scopes=tuple(row.scopes),
+        resource=row.resource,
+        prompts=frozenset(row.prompts),
+        max_age=None if row.max_age is None else timedelta(seconds=row.max_age),
+        user_id=row.user_id,
+        is_native=uris.is_native(row.redirect_uri),
+    )
+
+
+def _caller_of(asked: Asked) -> tuple[User | None, Session | None]:
+    if asked.person is None:
+        return None, None
+    return facts.person_of(asked.person), facts.own_session_of(asked.person)
 
 
 def may_approve(missing: Obstacle | None, *, has_agreed: bool) -> bool:
     return missing is None or (has_agreed and missing in _ASKED)
 
 
-def approve(tx: Transaction, user: Any, asked: Asked) -> str:
-    """Approve a request for the caller, whose row `user` is locked, and return the secret for the code."""
-    if not asked.request.is_granted:
-        grants.add(current_asked(), tx, user, asked.client, asked.request)
+def approve(act: acts.Act, user: Any, asked: Asked) -> str:
+    """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
+    row, client, _ = asked
+    grant, asking = grant_of(row), asking_of(client)
+    if not consent.covers(grant, _request_of(row), asking):
+        scopes = consent.scopes_after(grant, row.scopes, asking)
+        grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
     approval = one_time.new_token()
     queries.approve_oauth_request(
-        tx,
-        id=asked.request.id,
+        act,
+        id=row.id,
         user_id=user.id,
         session_id=g.caller.session_id,
         approval_hash=one_time.hash_token(approval),
@@ -131,22 +187,20 @@ def approve_in_browser(
     authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return the URL with the code, or the missing step."""
-    with latchkey.db.transaction() as tx:
-        user = lock_caller(current_asked(), tx, caller=guard.caller(Level.AAL2))
-        asked = find(tx, authorization_id, browser=browser)
+    with locked(authorization_id) as (act, person):
+        user = lock_caller(current_asked(), act, caller=guard.caller(Level.AAL2))
+        asked = find(act, authorization_id, person, browser=browser)
         missing = obstacle(asked)
         if not may_approve(missing, has_agreed=has_agreed):
             return None, missing
-        return give_code(tx, authorization_id, approve(tx, user, asked), browser), None
+        return give_code(act, authorization_id, approve(act, user, asked), browser), None
 
 
-def give_code(
-    db: Database | Transaction, authorization_id: str, approval: str, browser: str | None = None
-) -> str:
+def give_code(on: Runner, authorization_id: str, approval: str, browser: str | None = None) -> str:
     """Create the code of an approved request, once, and return the URL for the browser."""
     code = one_time.new_token()
     row = queries.give_oauth_code(
-        db,
+        on,
         id_hash=one_time.hash_token(authorization_id),
         browser_hash=_hash_of_browser(browser),
         approval_hash=one_time.hash_token(approval),
@@ -160,12 +214,16 @@ def give_code(
     return answer(row.redirect_uri, row.state, code=code)
 
 
-def deny(db: Database | Transaction, asked: Asked) -> str:
+def deny(on: Runner, asked: Asked) -> str:
     """End a request that the user did not or may not approve, and return the URL for the browser."""
     request, missing = asked.request, obstacle(asked) if g.user_id else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
-    queries.delete_oauth_request(db, id=request.id)
+    queries.delete_oauth_request(on, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
+
+
+def _caller_ids() -> dict[str, str | None]:
+    return {"user_id": g.user_id, "session_id": g.user_id and g.caller.session_id}
 
 
 def _check_scheme(client: Any, redirect_uri: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
+from auth.core import promises
 from auth.core.tokens import one_time
 from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
@@ -14,17 +15,24 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken
 from auth.extensions.openid import audience, claims
 from auth.extensions.openid.authentication import Credentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows import ends
 from auth.flows.sessions import refreshing
-from auth.rules import tokens
+from auth.rules import consent, sessions, tokens
 from auth.rules.refreshing import Window, refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from sql import Runner, Transaction, acts, queries
+from sql import Runner, acts, queries
 
 UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
+# The `error` and `error_description` of a refused code.
+_REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
+    "invalid_grant": ("invalid_grant", UNKNOWN_CODE),
+    "user_banned": ("access_denied", "This user is banned"),
+    "access_denied": ("access_denied", "This user may not sign in to the application"),
+}
 
 
 def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
@@ -38,40 +46,67 @@ def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = 
     """Open a session for a code of the client or of its device, and return its tokens."""
     # Load the keys first: if the database fails, the code is still valid.
     latchkey.openid_keys.make_first()
-    with latchkey.db.transaction() as tx:
-        row, nonce = open_session(tx, code, client, body, is_of_device=is_of_device)
+    code_hash = one_time.hash_token(code)
+    named = {"code_hash": code_hash, "client_id": client.id, "is_of_device": is_of_device}
+    with acts.on_found(
+        latchkey.db,
+        lambda on: [row.user_id for row in queries.find_owner_of_code(on, code_hash=code_hash)],
+        lambda act: act.share_client(client.id),
+    ) as (act, _):
+        request = act.read(queries.select_oauth_code, **named)
+        if request is None:
+            raise OAuthError("invalid_grant", UNKNOWN_CODE)
+        _check_resource(request, body)
+        if not is_of_device:
+            _check_browser(request, client, body)
+        row = _open_session(act, request, client.id, is_of_device=is_of_device)
     if row is None:
         raise OAuthError("invalid_grant", UNKNOWN_CODE)
-    return _session_tokens(row, row.scopes, nonce)
+    return _session_tokens(row, row.scopes, request.nonce)
 
 
-def open_session(
-    tx: Transaction, code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False
-) -> "tuple[queries.OpenClientSession | None, str | None]":
-    """Open a session of a client by a code, and return its row with the request's nonce.
+def _open_session(
+    act: acts.Act, request: "queries.SelectOauthCode", client_id: str, *, is_of_device: bool
+) -> "queries.OpenClientSession | None":
+    """Open a session of a client by a code, and return its row.
 
-    Return no row for a second use, which has ended the session of the first: commit this. Raises
-    `OAuthError`.
+    Return None for a second use, which ends the session of the first: commit this. Raises `OAuthError`.
     """
-    code_hash = one_time.hash_token(code)
-    owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
-    found = {"client_id": client.id, "is_of_device": is_of_device}
-    request = queries.select_oauth_code(tx, code_hash=code_hash, **found)
-    if owner is None or request is None:
+    user_id = request.user_id
+    if request.opened_session_id is not None:
+        own = request.opened_session_id
+        ends.end(act, user_id, own, "authorization_code_reused", voids=False)
+        audit.record(
+            act, user_id, None, ["authorization_code_reused"], [], session_id=own, client_id=client_id
+        )
+        return None
+    owner = queries.select_person(act, user_id=user_id, session_id=request.session_id)
+    known_client = facts.client_of(request)
+    if owner is None or known_client is None:
         raise OAuthError("invalid_grant", UNKNOWN_CODE)
-    _check_resource(request, body)
-    if not is_of_device:
-        _check_browser(request, client, body)
-    if request.opened_session_id is None:
-        _check_user(request)
-        opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
-        row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
-        return row, request.nonce
-    own, reason = request.opened_session_id, "authorization_code_reused"
-    queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason, voids=False)
-    details = {"session_id": request.opened_session_id, "client_id": client.id}
-    audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
-    return None, None
+    opener = facts.own_session_of(owner)
+    code = consent.Code(
+        expires_at=request.code_expires_at,
+        resource=request.resource,
+        is_of_device=is_of_device,
+        decision=request.decision,
+        has_grant=request.grant_id is not None,
+    )
+    user, policy = facts.person_of(owner), latchkey.policy
+    if refusal := consent.refusal_of_code(code, user, opener, known_client, policy, request.now):
+        raise OAuthError(*_REFUSED_CODES[refusal])
+    of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
+    known = {session.id: session.created_at for session in of_grant}
+    for surplus in sessions.surplus(known, promises.MOST_CLIENT_SESSIONS):
+        ends.end(act, user_id, surplus, "too_many_sessions", voids=False)
+    return queries.open_client_session(
+        act,
+        request_id=request.id,
+        grant_id=request.grant_id,
+        auth_time=None if opener is None else sessions.authenticated_at(opener),
+        ip=g.client["ip"],
+        user_agent=g.client["user_agent"],
+    )
 
 
 def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
@@ -143,7 +178,7 @@ def revoke(session_id: str, client_id: str) -> None:
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
             return
-        queries.end_access(act, user_id=session.user_id, session_id=session_id, reason="logout", voids=False)
+        ends.end(act, session.user_id, session_id, "logout", voids=False)
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 
@@ -210,17 +245,6 @@ def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
         raise OAuthError("invalid_grant", "code_verifier: is required")
     elif not hmac.compare_digest(create_s256_code_challenge(verifier).encode(), challenge.encode()):
         raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
-
-
-def _check_user(request: Any) -> None:
-    if not request.is_current:
-        raise OAuthError("invalid_grant", UNKNOWN_CODE)
-    if request.state == "user_banned":
-        raise OAuthError("access_denied", "This user is banned")
-    if not request.may_use:
-        raise OAuthError("access_denied", "This user may not sign in to the application")
-    if request.state != "live":
-        raise OAuthError("invalid_grant", UNKNOWN_CODE)
 
 
 def require(client: Any, grant_type: str) -> None:

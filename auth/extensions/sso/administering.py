@@ -15,11 +15,12 @@ from auth.extensions.sso import finding
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
-from auth.flows.sign_in.external_identities import ADMINISTRATOR
-from auth.web import audit
+from auth.rules import providers
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
+from sql.acts import Act
 
 # The start of a list of providers.
 FIRST: dict[str, Any] = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
@@ -60,10 +61,10 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     sealed = asked.parts.sealer.seal(secret, id)
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
     try:
-        with targets.act(asked) as tx:
-            queries.insert_identity_provider(tx, id=id, client_secret=sealed, **columns)
-            queries.add_domains_of_provider(tx, id=id, domains=values["domains"])
-            _record(tx, "provider_added", id, values)
+        with targets.act(asked) as act:
+            queries.insert_identity_provider(act, id=id, client_secret=sealed, **columns)
+            queries.add_domains_of_provider(act, id=id, domains=values["domains"])
+            _record(act, "provider_added", id, values)
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(id))
@@ -79,25 +80,32 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or values["discovery_url"] != row.discovery_url:
         _fetch(row.id, values, body.get("client_secret", ""))
-    acts = ["provider_changed"] if body.keys() - {"enabled"} else []
+    changes = ["provider_changed"] if body.keys() - {"enabled"} else []
     if values["enabled"] != row.enabled:
-        acts += ["provider_enabled" if values["enabled"] else "provider_disabled"]
+        changes += ["provider_enabled" if values["enabled"] else "provider_disabled"]
     try:
-        with targets.act(asked) as tx:
-            locked = found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
-            if locked.version != row.version:
+        with targets.act(asked) as act:
+            act.lock_provider(row.id)
+            known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+            if known.version != row.version:
                 raise ApiError("stale.validation_failed")
-            if moves and locked.has_identities:
+            if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
-            columns = {column: values[column] for column in _COLUMNS}
-            queries.update_identity_provider(tx, id=row.id, client_secret=sealed, **columns)
-            queries.remove_domains_of_provider(tx, id=row.id, domains=values["domains"])
-            queries.add_domains_of_provider(tx, id=row.id, domains=values["domains"])
+            disabled_at = providers.disabled_at(
+                was_enabled=known.enabled,
+                is_enabled=values["enabled"],
+                ended_before=known.ended_before,
+                now=known.now,
+            )
+            columns = {column: values[column] for column in _COLUMNS} | {"disabled_at": disabled_at}
+            queries.update_identity_provider(act, id=row.id, client_secret=sealed, **columns)
+            queries.remove_domains_of_provider(act, id=row.id, domains=values["domains"])
+            queries.add_domains_of_provider(act, id=row.id, domains=values["domains"])
             if moves or not values["enabled"]:
-                queries.delete_flows_of_provider(tx, id=row.id)
-            for act in acts:
-                _record(tx, act, row.id, values | {"identifier": row.identifier})
+                queries.delete_flows_of_provider(act, id=row.id)
+            for change in changes:
+                _record(act, change, row.id, values | {"identifier": row.identifier})
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not values["enabled"]:
@@ -111,12 +119,14 @@ def delete(asked: Asked, name: str) -> None:
     change(asked, row.id, {"enabled": False})
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
-    with targets.act(asked) as tx:
-        found(queries.lock_identity_provider(tx, id=row.id), "custom_provider_not_found")
-        if not queries.delete_identity_provider(tx, id=row.id):
+    with targets.act(asked) as act:
+        act.lock_provider(row.id)
+        known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+        if known.enabled or known.has_identities:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
-        _record(tx, "provider_deleted", row.id, row._asdict())
+        queries.delete_identity_provider(act, id=row.id)
+        _record(act, "provider_deleted", row.id, row._asdict())
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
@@ -125,20 +135,22 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     The user gets a notice, and keeps all other ways to sign in.
     """
     row = found_provider(name)
-    with targets.act(asked) as tx:
-        held = queries.hold_identity_provider(tx, id=row.id, issuer=row.issuer)
-        held = found(held, "custom_provider_not_found")
-        known = found(queries.lock_user_by_email(tx, email=email), "email.user_not_found")
-        if known.role == ADMINISTRATOR:
-            asked.noted.note(user_id=known.id)
-            raise ApiError("admin.user_sso_conflict")
-        if email.rpartition("@")[2] not in held.domains:
-            raise ApiError("customer.email_address_not_authorized")
-        queries.adopt_user(tx, user_id=known.id, provider_id=row.id)
+    with targets.on_holders(asked, [email], claim=lambda act: act.share_provider(row.id)) as (act, ids):
+        held = act.read(queries.select_provider_facts, id=row.id)
+        if held is None or held.issuer != row.issuer:
+            raise ApiError("custom_provider_not_found")
+        user_id = next(iter(ids), None)
+        known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
+        domain = email.rpartition("@")[2]
+        if refusal := providers.refusal_of_adoption(facts.person_of(known), domain, held.domains):
+            if refusal == "admin.user_sso_conflict":
+                asked.noted.note(user_id=known.id)
+            raise ApiError(refusal)
+        queries.adopt_user(act, user_id=known.id, provider_id=row.id)
         if known.email_proved:
-            notify(asked, tx, known, "identity_linked", provider=f"{PREFIX}{row.id}")
+            notify(asked, act, known, "identity_linked", provider=f"{PREFIX}{row.id}")
         details = {"provider_id": row.id, "provider": row.identifier}
-        audit.record(tx, known.id, known.email, ["user_adopted"], [], **details)
+        audit.record(act, known.id, known.email, ["user_adopted"], [], **details)
     return known.id
 
 
@@ -198,6 +210,6 @@ def _conflict(error: UniqueViolation) -> ApiError:
     return ApiError("conflict", what="domain" if is_domain else "identifier")
 
 
-def _record(tx: Any, act: str, id: str, values: dict[str, Any]) -> None:
+def _record(act: Act, change: str, id: str, values: dict[str, Any]) -> None:
     details = {"provider_id": id, "provider": values["identifier"], "domains": values["domains"]}
-    audit.record(tx, None, None, [act], [], **details)
+    audit.record(act, None, None, [change], [], **details)

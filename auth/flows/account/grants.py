@@ -9,7 +9,8 @@ from auth.flows.sign_in.reauthentication import lock_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
+from sql.acts import Act
 
 
 def own(asked: Asked) -> list[dict[str, Any]]:
@@ -22,15 +23,17 @@ def own(asked: Asked) -> list[dict[str, Any]]:
     return found
 
 
-def add(asked: Asked, tx: Transaction, user: Any, client: Any, request: Any) -> None:
-    """Add the scopes of a request to a client's grant, in the session of the locked caller."""
-    columns = {"user_id": user.id, "client_id": client.id, "scopes": request.scopes}
-    if queries.write_grant(tx, **columns).is_first:
+def add(
+    asked: Asked, act: Act, user: Any, client: Any, scopes: Sequence[str], request: Any, *, is_first: bool
+) -> None:
+    """Give a client's grant these scopes by a request, in the session of the locked caller."""
+    queries.write_grant(act, user_id=user.id, client_id=client.id, scopes=scopes)
+    if is_first:
         # A stranger may have chosen the name of a dynamic client.
         name = None if client.is_dynamic else client.name
-        notify(asked, tx, user, "application_added", application=name)
+        notify(asked, act, user, "application_added", application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(request.scopes)}
-    audit.record(tx, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
+    audit.record(act, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
 
 
 def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
@@ -48,7 +51,7 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
 
 def withdraw(asked: Asked, client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one."""
-    with asked.db.transaction() as tx:
-        known = queries.select_grant(tx, user_id=asked.caller.user_id, client_id=client_id)
-        caller = lock_caller(asked, tx, removing("grant", known.id if known else ""))
-        return remove(tx, caller, client_id=client_id)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        known = queries.select_grant(act, user_id=asked.caller.user_id, client_id=client_id)
+        caller = lock_caller(asked, act, removing("grant", known.id if known else ""))
+        return remove(act, caller, client_id=client_id)

@@ -107,12 +107,12 @@ class TestConformance:
         visitor.visit(f"/oauth/logout?{urlencode({'id_token_hint': tokens['id_token']})}")
         assert notes.authorized(visitor, prompt="none")["error"] == "login_required"
 
-    def test_request_that_waits_for_its_user_locks_no_client(self, app, notes, visitor, alice, database):
+    def test_request_that_waits_for_its_client_locks_no_user(self, app, notes, visitor, alice, database):
         """A deletion of the client locks them in this order."""
         hinted = {"id_token_hint": notes.tokens(visitor)["id_token"]}
-        with database.locked("users", alice.id) as lock:
+        with database.locked("oauth_clients", notes.client.id) as lock:
             page = lock.start(lambda: notes.begin(Visitor(app), **hinted))
-            database.run("SELECT FROM oauth_clients FOR UPDATE NOWAIT")
+            database.run("SELECT FROM users FOR UPDATE NOWAIT")
         assert urlsplit(page.result().url).path == "/sign-in"
 
     def test_user_who_has_agreed_comes_back_by_sign_in_and_second_step(self, app, notes, visitor, alice):

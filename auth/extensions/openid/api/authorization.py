@@ -39,7 +39,8 @@ from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
-from sql import Transaction, queries
+from sql import queries
+from sql.acts import Act
 
 blueprint = Blueprint("authorization", __name__)
 
@@ -166,16 +167,17 @@ def get_authorization(authorization_id: str) -> Response:
     guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
+    with consent.locked(authorization_id) as (act, person):
+        user = lock_caller(current_asked(), act)
+        asked = consent.find(act, authorization_id, person, is_by_token=True)
         if asked.request.user_id is None:
-            queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
+            queries.bind_oauth_request(act, id=asked.request.id, user_id=user.id)
         else:
             _check_own(asked)
-        url = _decided(tx, user, asked, authorization_id, has_agreed=False)
+        url = _decided(act, user, asked, authorization_id, has_agreed=False)
     if url:
         return jsonify(redirect_url=url)
-    row, client = asked
+    row, client, _ = asked
     return jsonify(
         authorization_id=authorization_id,
         redirect_uri=row.redirect_uri,
@@ -198,12 +200,13 @@ def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
     action = read_body(schemas.Decision())["action"]
-    with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
+    with consent.locked(authorization_id) as (act, person):
+        user = lock_caller(current_asked(), act)
+        asked = consent.find(act, authorization_id, person, is_by_token=True)
         _check_own(asked)
         if action == "deny":
-            return jsonify(redirect_url=consent.deny(tx, asked))
-        url = _decided(tx, user, asked, authorization_id, has_agreed=True)
+            return jsonify(redirect_url=consent.deny(act, asked))
+        url = _decided(act, user, asked, authorization_id, has_agreed=True)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
@@ -211,15 +214,15 @@ def decide_authorization(authorization_id: str) -> Response:
 
 
 def _decided(
-    tx: Transaction, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+    act: Act, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
 ) -> str | None:
     """Return the next URL of the browser, or None if the user has to agree or sign in first."""
     missing = consent.obstacle(asked)
     if missing == "access_denied":
-        return consent.deny(tx, asked)
+        return consent.deny(act, asked)
     if not consent.may_approve(missing, has_agreed=has_agreed):
         return None
-    approval = consent.approve(tx, user, asked)
+    approval = consent.approve(act, user, asked)
     return own_url(
         latchkey.settings, "oauth/continue", {"authorization_id": authorization_id, "approval": approval}
     )
@@ -266,7 +269,8 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
-        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser))
+        with consent.locked(authorization_id) as (act, person):
+            consent.deny(act, consent.find(act, authorization_id, person, browser=browser))
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}

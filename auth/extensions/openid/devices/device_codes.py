@@ -1,5 +1,6 @@
 """The two codes of a device: it polls for tokens with one, while its user types the other on our page."""
 
+from datetime import timedelta
 from typing import Any
 
 from auth.core import promises
@@ -12,12 +13,13 @@ from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.exchange import member, require, spend
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
+from auth.rules import devices
 from auth.web import g
 from auth.web.context import latchkey
-from sql import queries
+from sql import acts, queries
 
 _UNKNOWN = "Invalid device code"
-# Errors by the state of `poll_device_request`. A device continues after the first two (RFC 8628, section
+# Errors by the state of a poll. A device continues after the first two (RFC 8628, section
 # 3.5).
 _ANSWERS = {
     "authorization_pending": "The user has not decided yet",
@@ -70,24 +72,40 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     client = authenticate(credentials)
     require(client, DEVICE_CODE)
     device_code = member(body, "device_code")
-    polled = queries.poll_device_request(
-        latchkey.db,
-        code_hash=one_time.hash_token(device_code),
-        client_id=client.id,
-        slowing=promises.DEVICE_INTERVAL,
-    )
-    if polled is None:
+    code_hash = one_time.hash_token(device_code)
+    request = queries.find_device_code(latchkey.db, code_hash=code_hash, client_id=client.id)
+    state = request and _poll(request.id)
+    if request is None or state is None:
         raise OAuthError("invalid_grant", _UNKNOWN)
     try:
-        if polled.state != "approved":
-            raise OAuthError(polled.state, _ANSWERS[polled.state])
+        if state != "approved":
+            raise OAuthError(state, _ANSWERS[state])
         return spend(device_code, client, body, is_of_device=True)
     except OAuthError as error:
-        if polled.user_id:
+        if request.user_id:
             named = names.in_one_line(client.name) or client.id
             error.reason = _REASONS.get(error.error)
-            g.note(user_id=polled.user_id, client=named, problem=error.description)
+            g.note(user_id=request.user_id, client=named, problem=error.description)
         raise
+
+
+def _poll(id: str) -> devices.PollState | None:
+    """Record that a device has asked about its request, and return what it learns, or None without one."""
+    with acts.begin(latchkey.db) as act:
+        act.lock_request(id)
+        row = act.read(queries.select_poll, id=id)
+        if row is None:
+            return None
+        poll = devices.Poll(
+            code_expires_at=row.code_expires_at,
+            interval=timedelta(seconds=row.poll_interval),
+            polled_at=row.polled_at,
+            decision=row.decision,
+            has_session=row.has_session,
+        )
+        slowing = promises.DEVICE_INTERVAL if devices.is_early(poll, row.now) else 0
+        queries.record_poll(act, id=id, poll_interval=row.poll_interval + slowing)
+        return devices.state_of_poll(poll, row.now)
 
 
 def _check_client(client: Any) -> None:

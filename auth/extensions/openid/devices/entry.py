@@ -11,20 +11,23 @@ from flask import Blueprint, Response, request
 
 from auth.core import promises
 from auth.core.net import networks
-from auth.core.settings.constants import failures_of
 from auth.core.text import names, user_agents
+from auth.extensions.openid import consent
 from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
+from auth.flows import verdicts
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
-from auth.web import Level, browser_sessions, form_schemas, forms, g, guard, limits
+from auth.rules import clients, devices
+from auth.rules.consent import scopes_after
+from auth.web import Level, browser_sessions, facts, form_schemas, forms, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import known_id, read_form
-from sql import Database, Transaction, queries
+from sql import Runner, acts, queries
 
 blueprint = Blueprint("devices", __name__)
 
@@ -36,10 +39,11 @@ _DONE = ("device_approved", "device_denied")
 
 
 class _Asked(NamedTuple):
-    """A request, a row of `lock_device_request`, and its client's row."""
+    """A request, its client's row, and whether the user who entered the code may use the client."""
 
-    request: "queries.LockDeviceRequest"
-    client: "queries.LockClientOfDevice"
+    request: "queries.SelectDeviceRequest"
+    client: "queries.SelectAskingClient"
+    may_use: bool
 
 
 def _caller() -> str:
@@ -77,16 +81,17 @@ def decide(problem: Problem | None = None) -> Response:
         return to_step
     if request.method == "POST" and not problem:
         return _decided(id, read_form(form_schemas.DeviceForm())["action"])
-    asked = _find(latchkey.db, id)
-    if not asked.request.may_use:
+    own = {"user_id": g.user_id, "session_id": g.caller.session_id}
+    asked = _find(latchkey.db, id, queries.select_person(latchkey.db, **own))
+    if not asked.may_use:
         g.refused_because = "oauth_consent_not_found"
         g.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
     return page(
         "device_consent.html",
-        status=200 if asked.request.may_use else 403,
+        status=200 if asked.may_use else 403,
         here=f"/{here}",
         problem=problem,
-        is_refused=not asked.request.may_use,
+        is_refused=not asked.may_use,
         decides="device/consent",
         fields={"request": id},
         account=account_name(browser_sessions.resume()),
@@ -112,39 +117,63 @@ def _enter() -> str:
     macs = user_codes.macs(user_codes.canonical(typed))
     if not macs:
         raise ApiError("device.otp_expired")
-    most = promises.WRONG_CODES_A_DAY["device"]
-    entered = queries.enter_user_code(
-        latchkey.db,
-        macs=macs,
-        user_id=g.user_id,
-        session_id=g.caller.session_id,
-        network=g.client["network"],
-        failures=failures_of("device"),
+    user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
+    with acts.begin(latchkey.db) as act:
+        request = queries.select_user_code(act, macs=macs)
+        known = verdicts.limits_of_code(act, "device", user_id, g.client["network"])
+        verdict = verdicts.record(act, known, is_right=_is_open(request))
+        act.lock_users([user_id])
+        act.lock_request(request and request.id)
+        request = act.read(queries.select_user_code, macs=macs)
+        entered = request if verdict.refused_for is None and _is_open(request) else None
+        if entered:
+            queries.bind_device_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
+    g.note(user_id=user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None:
+        g.add_window(limits.Window(most, 0, verdict.refused_for))
+        raise limits.refusal("over_request_rate_limit", verdict.refused_for)
+    return found(entered, "device.otp_expired").id
+
+
+def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None") -> bool:
+    """Whether a request waits for its code, or for the decision of this session."""
+    return row is not None and devices.is_open_to(
+        devices.DeviceRequest(
+            code_expires_at=row.code_expires_at,
+            session_id=row.session_id,
+            is_decided=row.decision is not None,
+        ),
+        g.caller.session_id,
+        row.now,
     )
-    g.note(user_id=g.user_id, tries=entered.tries, of=most)
-    if entered.refused_for is not None:
-        g.add_window(limits.Window(most, 0, entered.refused_for))
-        raise limits.refusal("over_request_rate_limit", entered.refused_for)
-    return found(entered.request_id, "device.otp_expired")
 
 
-def _find(db: Database | Transaction, id: str) -> _Asked:
-    client = queries.lock_client_of_device(db, id=id)
-    own = {"user_id": g.user_id, "session_id": g.caller.session_id}
-    asked = client and queries.lock_device_request(db, id=id, **own)
-    if client is None or asked is None:
+def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
+    """Return a request that waits for the decision of this user, who entered its code in this session."""
+    row = queries.select_device_request(on, id=id)
+    client = row and queries.select_asking_client(on, id=row.client_id)
+    if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    return _Asked(asked, client)
+    may_use = clients.may_use(facts.person_of(person), consent.asking_of(client), row.resource)
+    return _Asked(row, client, may_use)
 
 
 def _decided(id: str, action: str) -> Response:
-    with latchkey.db.transaction() as tx:
-        user = lock_caller(current_asked(), tx, _ACT, caller=guard.caller(Level.AAL2))
-        asked = _find(tx, id)
-        is_allowed = action == "approve" and asked.request.may_use
+    known = found(queries.find_device_request(latchkey.db, id=id), "oauth_authorization_not_found")
+    with acts.begin(latchkey.db) as act:
+        act.share_client(known.client_id)
+        act.lock_users([g.user_id])
+        act.lock_request(id)
+        own = {"user_id": g.user_id, "session_id": g.caller.session_id}
+        person = act.read(queries.select_person, **own)
+        user = lock_caller(current_asked(), act, _ACT, caller=guard.caller(Level.AAL2))
+        row, client, may_use = _find(act, id, person)
+        is_allowed = action == "approve" and may_use
         if is_allowed:
-            grants.add(current_asked(), tx, user, asked.client, asked.request)
-        queries.decide_device_request(tx, id=id, decision="approved" if is_allowed else "denied")
+            grant = consent.grant_of(row)
+            scopes = scopes_after(grant, row.scopes, consent.asking_of(client))
+            grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+        queries.decide_device_request(act, id=id, decision="approved" if is_allowed else "denied")
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
 
@@ -153,7 +182,7 @@ def _name(asked: _Asked) -> str:
 
 
 def _shown(asked: _Asked) -> dict[str, Any]:
-    row, client = asked
+    row, client, _ = asked
     return {
         "application": _name(asked),
         "scopes": row.scopes,

@@ -24,7 +24,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.limits import limited
-from sql import queries
+from sql import acts, queries
 
 _SECONDS = 3
 _MOST_BYTES = 16 * 1024
@@ -119,17 +119,17 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
 
 
 def _keep(url: str, id: str, values: dict[str, Any]) -> None:
-    with latchkey.db.transaction() as tx:
-        queries.lock_client(tx, id=id)
-        before = queries.select_client(tx, id=id)
+    with acts.begin(latchkey.db) as act:
+        act.lock_client(id)
+        before = queries.select_client(act, id=id)
         known = before._asdict() if before else {}
         chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
         if any(known.get(name) != value for name, value in chosen.items()):
-            queries.write_client(tx, **values | known | chosen | {"id": id})
+            queries.write_client(act, **values | known | chosen | {"id": id})
             # A consent must not cover changes after the page was shown.
-            queries.delete_requests_to_other_uris(tx, client_id=id, redirect_uris=[])
-            act = "client_changed" if before else "client_created"
-            audit.record(tx, None, None, [act], [], client_id=id, client=values["name"], url=url)
-        queries.keep_client_document(tx, id=id, metadata_url=url, lifetime=promises.DAY)
+            queries.delete_requests_to_other_uris(act, client_id=id, redirect_uris=[])
+            change = "client_changed" if before else "client_created"
+            audit.record(act, None, None, [change], [], client_id=id, client=values["name"], url=url)
+        queries.keep_client_document(act, id=id, metadata_url=url, lifetime=promises.DAY)
         if before is None:
-            queries.delete_surplus_clients(tx)
+            queries.delete_surplus_clients(act)

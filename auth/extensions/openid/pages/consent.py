@@ -38,7 +38,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     if known and known.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        asked = consent.find(latchkey.db, authorization_id)
+        asked = consent.shown(authorization_id)
     except ApiError:
         website = known and consent.website_of(authorization_id)
         if known is None or website is None:
@@ -94,8 +94,8 @@ def _decide() -> Response:
     authorization_id = sent["authorization_id"]
     known = browser_sessions.resume(Level.AAL2)
     if sent["action"] == "deny":
-        with latchkey.db.transaction() as tx:
-            return redirect(consent.deny(tx, consent.find(tx, authorization_id)))
+        with consent.locked(authorization_id) as (act, person):
+            return redirect(consent.deny(act, consent.find(act, authorization_id, person)))
     if known and not known.lacks_level:
         url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
         if url:
@@ -105,7 +105,7 @@ def _decide() -> Response:
 
 
 def _shown(asked: consent.Asked) -> dict[str, Any]:
-    row, client = asked
+    row, client, _ = asked
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     return {

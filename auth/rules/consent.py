@@ -1,0 +1,146 @@
+"""Consents: what an application's authorization request lacks (OpenID Connect Core 1.0, section 3.1.2.6), and
+what its code gives.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from auth.rules.clients import Client, may_use
+from auth.rules.levels import lacks_step
+from auth.rules.policy import Policy
+from auth.rules.sessions import Session, authenticated_at
+from auth.rules.tokens import refusal_of_client_session
+from auth.rules.users import User
+
+Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
+CodeRefusal = Literal["invalid_grant", "user_banned", "access_denied"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking(Client):
+    """An application that asks for consent. `has_document` is one by the URL of a document."""
+
+    updated_at: datetime
+    has_document: bool = False
+    is_public: bool = False
+    skips_consent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`user_id` is that of the user whom it is for; `is_native` one that redirects to a program."""
+
+    created_at: datetime
+    scopes: tuple[str, ...]
+    resource: str | None = None
+    prompts: frozenset[str] = frozenset()
+    max_age: timedelta | None = None
+    user_id: str | None = None
+    is_native: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """`opened_scopes` are those of its sessions for the request's resource, even ended ones, since the
+    application last changed.
+    """
+
+    scopes: tuple[str, ...]
+    granted_at: datetime
+    opened_scopes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A code of a browser's request, or of a device's, which has a `decision`."""
+
+    expires_at: datetime
+    resource: str | None = None
+    is_of_device: bool = False
+    decision: str | None = None
+    has_grant: bool = True
+
+
+def obstacle(
+    request: Request,
+    client: Asking,
+    grant: Grant | None,
+    user_id: str | None,
+    user: User | None,
+    session: Session | None,
+    policy: Policy,
+) -> Obstacle | None:
+    """The obstacle to approving a request of this user, in this session, without asking.
+
+    Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
+    proved what a client that registered itself says.
+    """
+    if user is None or not may_use(user, client, request.resource):
+        return "access_denied"
+    if not is_fresh(request, user, session, policy):
+        return "login_required"
+    if request.user_id not in (None, user_id):
+        return "account_selection_required"
+    is_unproved = client.is_dynamic and not client.has_document
+    is_allowed = covers(grant, request, client) or (client.skips_consent and not request.is_native)
+    if is_unproved or (request.is_native and client.is_public) or not is_allowed:
+        return "consent_required"
+    return "consent_required" if {"consent", "select_account"} & request.prompts else None
+
+
+def is_fresh(request: Request, user: User | None, session: Session | None, policy: Policy) -> bool:
+    """Whether a session is fresh enough for `prompt` and `max_age`.
+
+    A user who takes long to agree need not sign in again. A session that a first passkey has not raised yet
+    would give the client nothing.
+    """
+    if user is None or session is None:
+        return True
+    if lacks_step(user, session.aal, policy):
+        return False
+    if "login" in request.prompts:
+        return authenticated_at(session) > request.created_at
+    return request.max_age is None or authenticated_at(session) > request.created_at - request.max_age
+
+
+def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
+    """Whether a user has allowed what a request asks for.
+
+    Resources of a client that no administrator created are allowed one by one.
+    """
+    if grant is None or not set(request.scopes) <= set(grant.scopes) or _is_outdated(grant, client):
+        return False
+    if request.resource is None or not client.is_dynamic:
+        return True
+    return grant.opened_scopes.issuperset(request.scopes)
+
+
+def scopes_after(grant: Grant | None, scopes: Sequence[str], client: Asking) -> list[str]:
+    """The scopes of a grant once its user has allowed further ones: its sessions keep theirs."""
+    kept = () if grant is None or _is_outdated(grant, client) else grant.scopes
+    return list(dict.fromkeys([*kept, *scopes]))
+
+
+def _is_outdated(grant: Grant, client: Asking) -> bool:
+    """A changed document is another application, without a consent of the user."""
+    return client.has_document and grant.granted_at < client.updated_at
+
+
+def refusal_of_code(
+    code: Code, user: User, opener: Session | None, client: Client, policy: Policy, now: datetime
+) -> CodeRefusal | None:
+    """A code gives what the session that approved it gives now: nothing once that has ended, or the grant is
+    gone.
+    """
+    if code.expires_at <= now or not code.has_grant:
+        return "invalid_grant"
+    if code.is_of_device and code.decision != "approved":
+        return "invalid_grant"
+    refusal = refusal_of_client_session(user, opener, client, None, policy, now)
+    if refusal == "user_banned":
+        return "user_banned"
+    if not may_use(user, client, code.resource):
+        return "access_denied"
+    return None if refusal is None else "invalid_grant"
