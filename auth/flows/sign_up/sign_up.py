@@ -85,8 +85,8 @@ def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[s
         audit.record(act, user_id, email, ["user_created"], ["user.created"], **made)
         return None
     row = open_session(asked, act, user_id, made["method"], Issue())
-    names, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-    audit.record(act, user_id, email, names, events, **made, session_id=row.session_id)
+    done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+    audit.record(act, user_id, email, done, events, **made, session_id=row.session_id)
     return Session(row, Issue())
 
 

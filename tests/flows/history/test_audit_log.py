@@ -244,7 +244,9 @@ def words_in(node: ast.AST | None) -> Iterator[str]:
 
 
 def acts_in(module: ast.Module) -> set[str]:
-    """Return the acts that a module records: the positional arguments of `record`, and variables `acts`."""
+    """Return the acts that a module records: the positional arguments of `record`, and the variables `acts`
+    and `done`.
+    """
     nodes: list[ast.expr] = []
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in RECORDERS:
@@ -252,9 +254,10 @@ def acts_in(module: ast.Module) -> set[str]:
         elif isinstance(node, ast.Assign | ast.AugAssign):
             target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
             names = ast.unparse(target).strip("()")
-            if names in ("acts", "act, event"):
+            is_list_done = names == "done" and isinstance(node.value, ast.List)
+            if names in ("acts", "act, event") or is_list_done:
                 nodes.append(node.value)
-            elif names.startswith("acts,") and isinstance(node.value, ast.Tuple):
+            elif names.startswith(("acts,", "done,")) and isinstance(node.value, ast.Tuple):
                 nodes += node.value.elts[:1]
     # Events have a dot.
     return {word for node in nodes for word in words_in(node) if "." not in word}
