@@ -73,9 +73,6 @@ SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY pa
        WITH ORDINALITY AS page (id, place)
   JOIN user_objects AS copy ON copy.user_id = page.id;
 
--- name: remove_user(id uuid)
-DELETE FROM users WHERE id = :id;
-
 -- name: make_administrator(id uuid, acted_at timestamptz)
 UPDATE users
    SET role = 'admin', admin_since = coalesce(admin_since, :acted_at), updated_at = :acted_at

@@ -45,8 +45,6 @@ class ListUsers(NamedTuple):
 
 def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListUsers: ...
 
-def remove_user(on: Runner, /, *, id: str | None) -> int: ...
-
 def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectApiKeys(NamedTuple):
@@ -2450,6 +2448,8 @@ class ChangeUser(NamedTuple):
     user_object: str
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
+
+def delete_in_the_way(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
 class DeleteUser(NamedTuple):
     moment: str

@@ -124,6 +124,12 @@ UPDATE users AS u
  WHERE u.id = :user_id
 RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
 
+-- name: delete_in_the_way(user_id uuid, because text, origin jsonb)
+DELETE FROM users
+ WHERE id = :user_id
+RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}',
+                      jsonb_build_object('because', :because));
+
 -- name: delete_user(user_id uuid, origin jsonb) -> row
 DELETE FROM users
  WHERE id = :user_id

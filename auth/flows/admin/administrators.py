@@ -6,7 +6,6 @@ from typing import Any
 from auth.core import promises
 from auth.core.tokens import one_time
 from auth.flows import ends
-from auth.flows.admin.users import remove_replaced
 from auth.flows.messages.outgoing import TOKEN_COLUMNS
 from auth.web import audit
 from auth.web.asked import Asked
@@ -28,7 +27,7 @@ def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, An
         act.read(queries.select_holders, addresses=[email])
         known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
         if known and not known.email_proved and password_hash:
-            remove_replaced(act, known)
+            queries.delete_in_the_way(act, user_id=known.id, because="created_again")
             known = None
         if known is None:
             id = _create(act, email, password_hash)

@@ -7,7 +7,7 @@ from auth.rules.proofs import refusal_of_administrator
 from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, acts, queries
+from sql import Runner, Transaction, acts, queries
 from sql.acts import Act
 
 # Runs first in an act on one of many users, and marks it as done.
@@ -25,7 +25,7 @@ def act(asked: Asked, claim: Claim = nothing) -> Iterator[Act]:
     with acts.begin(asked.db) as act:
         claim(act)
         yield act
-        _check_actor(asked, act)
+        check_actor(asked, act)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def on_holders(
 
     with acts.on_found(asked.db, find, claim) as (act, ids):
         yield act, [id for id in ids if id != user_id]
-        _check_actor(asked, act)
+        check_actor(asked, act)
 
 
 def lock(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
@@ -61,8 +61,14 @@ def lock(asked: Asked, act: Act, user_id: str, session_id: str | None = None) ->
 
 def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
     """Return the facts about a locked user. Refuse like `lock`."""
-    row = act.read(queries.select_person, user_id=user_id, session_id=session_id)
-    person = found(row, "user_not_found")
+    return check(asked, act, user_id, act.read(queries.select_person, user_id=user_id, session_id=session_id))
+
+
+def check(
+    asked: Asked, act: Act, user_id: str, person: "queries.SelectPerson | None"
+) -> "queries.SelectPerson":
+    """Return the facts about a locked user, or None. Refuse like `lock`."""
+    person = found(person, "user_not_found")
     if asked.actor != "service_role" and refusal_of_administrator(facts.person_of(person)):
         raise refusal(asked, user_id)
     if person.role == "admin":
@@ -71,8 +77,10 @@ def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) ->
     return person
 
 
-def _check_actor(asked: Asked, act: Act) -> None:
-    # Last, because the statements may have waited for locks since the guard's check.
+def check_actor(asked: Asked, act: Transaction) -> None:
+    """Refuse an administrator who has been demoted or signed out. It comes last in an act, because its
+    statements may have waited for locks since the guard's check.
+    """
     if asked.actor != "service_role" and not asked.live_caller(on=act).is_admin:
         raise ApiError("not_admin")
 

@@ -9,8 +9,9 @@ from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import Claim
+from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
-from auth.rules.users import end_of_ban, is_banned, makes_way
+from auth.rules.users import end_of_ban, is_banned
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -36,7 +37,7 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
     addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
-        _make_way(act, holders)
+        make_way(act, holders, "created_again")
         columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
         columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
         for kind in removal.ADDRESSES:
@@ -49,20 +50,6 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
         made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
         audit.record(act, id, email, done, ["user.created"], **made)
         return found(queries.select_any_user(act, id=id), "user_not_found").user_object
-
-
-def _make_way(act: Act, holders: Sequence[str]) -> None:
-    """Delete the locked holders of an address who give way to the user who gets it."""
-    for id in holders:
-        row = act.read(queries.select_person, user_id=id, session_id=None)
-        if row and makes_way(facts.person_of(row), row.now):
-            remove_replaced(act, row)
-
-
-def remove_replaced(act: Act, person: "queries.SelectPerson") -> None:
-    """Delete a locked user whose address another one gets."""
-    queries.remove_user(act, id=person.id)
-    audit.record(act, person.id, person.email, ["user_deleted"], ["user.deleted"], because="created_again")
 
 
 def update_user(
@@ -166,7 +153,7 @@ def _update(
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
-    _make_way(act, holders)
+    make_way(act, holders, "created_again")
     # A first proof removes other data, so it comes before the changes of the body.
     for kind in sorted(removal.ADDRESSES, key=new.count):
         _set_address(act, user_id, kind, body)

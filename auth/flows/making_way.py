@@ -1,0 +1,17 @@
+"""Users who give way: those whom a stranger may have made block no address (rule 7)."""
+
+from collections.abc import Iterable
+
+from auth.rules.users import makes_way
+from auth.web import facts
+from sql import Transaction, queries
+
+
+def make_way(tx: Transaction, ids: Iterable[str | None], because: str) -> None:
+    """Delete those of the users who give way to the owner of their address. They are locked, with the owner:
+    `find_holder` returns their ids.
+    """
+    for id in ids:
+        user = queries.select_person(tx, user_id=id, session_id=None)
+        if user and makes_way(facts.person_of(user), user.now):
+            queries.delete_in_the_way(tx, user_id=user.id, because=because)
