@@ -17,8 +17,8 @@ CREATE TABLE schema_version (
 CREATE DOMAIN user_metadata AS jsonb CONSTRAINT user_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 
--- A domain, because Postgres would parse a constraint of the table again for each refresh. `end_sizes` has
--- the size of each reason.
+-- A domain, because Postgres would parse a constraint of the table again for each refresh. auth/rules/ends.py
+-- has the size of each reason.
 CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
             'email_changed', 'banned', 'address_proved', 'email_restored',

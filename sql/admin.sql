@@ -42,14 +42,16 @@ UPDATE users
        phone_proved = phone_proved AND (:provider <> 'phone' OR :confirmed_at IS NOT NULL)
  WHERE id = :user_id;
 
+-- name: set_ban(id uuid, banned_until timestamptz)
+UPDATE users SET banned_until = :banned_until WHERE id = :id;
+
 -- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata,
---                       banned_until timestamptz, vouches_password boolean, acted_at timestamptz)
+--                       vouches_password boolean, acted_at timestamptz)
 UPDATE users
    SET role = :role,
        admin_since = CASE WHEN :role = 'admin' THEN coalesce(admin_since, :acted_at) END,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),
-       banned_until = :banned_until,
        password_vouched = password_vouched OR :vouches_password,
        updated_at = :acted_at
  WHERE id = :id;

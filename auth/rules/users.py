@@ -98,7 +98,9 @@ def is_unused_sign_up(user: User, now: datetime) -> bool:
 
 
 def makes_way(user: User, now: datetime) -> bool:
-    """Rule 7: such a user is deleted for one who proves the address, or whom an administrator creates."""
+    """Whether the owner of an address replaces a user who has it: one who proved it, or whom an administrator
+    creates.
+    """
     return gives_way(user, now) and user.role != "admin"
 
 

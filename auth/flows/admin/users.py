@@ -174,17 +174,14 @@ def _update_others(
 ) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
-    bans = "ban_duration" in body
-    columns = {
-        "role": body.get("role", before.role),
-        "user_metadata": body.get("user_metadata"),
-        "app_metadata": body.get("app_metadata"),
-        "banned_until": end_of_ban(body["ban_duration"], before.now) if bans else before.banned_until,
-    }
+    if "ban_duration" in body:
+        queries.set_ban(act, id=before.id, banned_until=end_of_ban(body["ban_duration"], before.now))
+    columns = {name: body.get(name) for name in ("user_metadata", "app_metadata")}
     changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
-    queries.update_any_user(act, id=before.id, **columns, vouches_password=vouches_password)
+    role = body.get("role", before.role)
+    queries.update_any_user(act, id=before.id, **columns, role=role, vouches_password=vouches_password)
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
-import psycopg2
 import pytest
 
 from auth.core.tokens import one_time
 from auth.flows import ends
+from auth.rules.ends import SIZES, Reason, Size
 from sql import load_statements, queries, schema
 from tests.support.api_keys import make_key, use
 from tests.support.contract import OPENAPI
@@ -240,30 +240,29 @@ def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, databas
     assert EVERYTHING - held.working() == {"own session", "own code", "own request"}
 
 
-class TestReasons:
-    def test_each_reason_has_one_size(self, database):
-        domain = database.value(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
-        )
-        sized = [row.reason for row in database.all("SELECT reason FROM end_sizes()")]
-        assert sorted(sized) == sorted(re.findall(r"'(\w+)'::text", domain))
-        sizes = database.all("SELECT DISTINCT size FROM end_sizes()")
-        assert {row.size for row in sizes} == {"alone", "this", "others", "everything"}
+def test_each_reason_has_one_size(database):
+    domain = database.value(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
+    )
+    assert sorted(SIZES) == sorted(get_args(Reason)) == sorted(re.findall(r"'(\w+)'::text", domain))
+    assert set(SIZES.values()) == set(get_args(Size))
 
-    def test_reason_without_a_size_ends_nothing_but_is_an_error(self, alice, database):
-        with pytest.raises(psycopg2.Error, match="cannot be assigned to variable"):
-            database.value("SELECT end_access(%(id)s, NULL, 'unheard_of')", id=alice.id)
 
-    def test_security_page_lists_the_reasons_of_the_sizes(self, database):
-        page = (ROOT / "docs" / "security.md").read_text()
-        listed = {
-            size: set(re.findall(r"`(\w+)`", rows))
-            for size, rows in re.findall(r"^\| (others|everything) \| (.+)$", page, re.MULTILINE)
-        }
-        for size, reasons in listed.items():
-            rows = database.all("SELECT reason FROM end_sizes() WHERE size = %(size)s", size=size)
-            assert {row.reason for row in rows} == reasons
-        assert listed.keys() == {"others", "everything"}
+def test_reason_without_a_size_is_an_error():
+    unknown: Any = "unheard_of"
+    with pytest.raises(KeyError, match=unknown):
+        ends.of(unknown)
+
+
+def test_security_page_lists_the_reasons_of_the_sizes():
+    page = (ROOT / "docs" / "security.md").read_text()
+    listed = {
+        size: set(re.findall(r"`(\w+)`", rows))
+        for size, rows in re.findall(r"^\| (others|everything) \| (.+)$", page, re.MULTILINE)
+    }
+    for size, reasons in listed.items():
+        assert {reason for reason, own in SIZES.items() if own == size} == reasons
+    assert listed.keys() == {"others", "everything"}
 
 
 # Statements that end something elsewhere than in sql/functions/ends.sql, and why.
