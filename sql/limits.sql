@@ -17,25 +17,36 @@ DELETE FROM request_counts WHERE key = :key;
 -- name: reset_request_counts()
 DELETE FROM request_counts;
 
--- name: select_password(email text, phone text, network text, password_failures integer[], origin jsonb)
---   -> row (user_id?, password_hash?, refused_for?, recorded?)
--- Reads, before a password is checked, whether its verdict may be revealed at all.
-SELECT u.id AS user_id, own_hash(u) AS password_hash, refused_for,
-       CASE WHEN refused_for IS NOT NULL THEN
-         record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}') END AS recorded
-  FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
-  LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
- CROSS JOIN LATERAL (
-         SELECT max(extract(epoch FROM f.expires_at - now()))::float AS refused_for
-           FROM unnest(password_limits(address, u.id, :network, :password_failures)) AS l
-           JOIN failure_counts AS f ON f.key = failure_key(l) AND f.count >= l.amount AND f.expires_at > now()
-          WHERE l.kind IN ('login', 'account')) AS used_up;
+-- name: list_known_networks(user_id uuid) -> rows (passed_at?, mail_proved_at?)
+SELECT network, passed_at, mail_proved_at, clock_timestamp() AS now FROM known_networks WHERE user_id = :user_id;
 
--- name: record_password_verdict(email text, phone text, network text, is_right boolean,
---                               password_failures integer[])
---   -> row (tries?, seconds_left?, refused_by?, refused_for?, user_id?)
-SELECT tries, seconds_left, refused_by, refused_for, (known).id AS user_id
-  FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures);
+-- name: record_verdict(kinds text[], subjects text[], networks text[], amounts integer[], seconds integer[],
+--                      tries integer, is_right boolean)
+--   -> row (refused_by?, refused_for?, count?, seconds_left?)
+-- The arrays are the columns of the limits. Without one, nothing is counted.
+SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
+  FROM record_verdict(
+         ARRAY(SELECT (l.kind, l.subject, l.network, l.amount, l.seconds)::failure_limit
+                 FROM unnest(:kinds, :subjects, :networks, :amounts, :seconds)
+                        WITH ORDINALITY AS l (kind, subject, network, amount, seconds, place)
+                ORDER BY l.place),
+         :tries, :is_right) AS v;
+
+-- name: select_credentials(email text, phone text, network text) -> row (user_id?, password_hash?)
+-- What a password is checked against, and the wrong ones so far. The same for an address without a user.
+SELECT u.id AS user_id, own_hash(u) AS password_hash,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at,
+                                                     'mail_proved_at', n.mail_proved_at)), '[]')
+          FROM known_networks AS n
+         WHERE n.user_id = u.id) AS networks,
+       (SELECT coalesce(jsonb_object_agg(f.kind, jsonb_build_object('count', f.count,
+                                                                    'expires_at', f.expires_at)), '{}')
+          FROM failure_counts AS f
+         WHERE f.key IN (concat_ws(' ', 'login', address, :network), concat_ws(' ', 'account', address)))
+         AS counts,
+       clock_timestamp() AS now
+  FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
+  LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone;
 
 -- name: clear_failures(user_id uuid)
 -- Locks the counts in the order of record_verdict, to avoid deadlocks. A pending address may belong to

@@ -8,6 +8,7 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     tokens, levels, clients   what gives a token now
     refreshing, deciding      which refresh token is good, and what must not change while a hook is asked
     sign_in, devices          who may sign in
+    identities                whom a provider signs in
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps
     remaining                 what must remain

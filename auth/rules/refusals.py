@@ -3,10 +3,14 @@
 from typing import Literal
 
 Refusal = Literal[
+    "admin.user_sso_conflict",
     "api_key_not_found",
+    "bad_code_verifier",
     "bad_jwt",
     "code.reauthentication_needed",
+    "customer.email_address_not_authorized",
     "email_not_confirmed",
+    "flow_state_not_found",
     "insufficient_aal",
     "invalid_credentials",
     "last_administrator",
@@ -22,6 +26,8 @@ Refusal = Literal[
     "session_expired",
     "session_not_found",
     "single_identity_not_deletable",
+    "sso_provider_disabled",
     "target.insufficient_permissions",
     "user_banned",
+    "user_sso_conflict",
 ]

@@ -1,5 +1,6 @@
 """Sessions: when one has ended, and when its user authenticated and proved who they are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -67,3 +68,15 @@ def authenticated_at(session: Session) -> datetime:
 def proved_at(session: Session) -> datetime | None:
     """When the session's user last proved who they are. An anonymous sign-in proves nothing."""
     return session.reauthenticated_at if session.method == "anonymous" else authenticated_at(session)
+
+
+def sessions_beyond(
+    user: User, sessions: Mapping[str, Session], most: int, policy: Policy, now: datetime
+) -> list[str]:
+    """The ids of those that end when one more begins: a user has `most` live ones, the newest."""
+    live = [
+        (session.created_at, id)
+        for id, session in sessions.items()
+        if end_of_session(user, session, policy, now) is None
+    ]
+    return [id for _, id in sorted(live, reverse=True)[most - 1 :]]

@@ -1,11 +1,12 @@
 """The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from auth.core.settings import Settings
+from auth.rules.counts import Network
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
@@ -116,3 +117,39 @@ def session_of(row: "CallerFacts") -> Session | None:
 def key_of(row: "KeyFacts") -> ApiKey | None:
     """Return the API key, if the user has it."""
     return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
+
+
+def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
+    """Return the networks and browsers of a user."""
+    return [
+        Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
+    ]
+
+
+def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[Network]:
+    """Return the networks and browsers of a user from a column of JSON."""
+    return [
+        Network(
+            name=each["name"],
+            passed_at=moment_of_json(each["passed_at"]),
+            mail_proved_at=moment_of_json(each.get("mail_proved_at")),
+        )
+        for each in objects
+    ]
+
+
+def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Session]:
+    """Return the sessions of a user that no act has ended, by their ids, from a column of JSON."""
+    return {
+        each["id"]: Session(
+            method=each["method"],
+            aal=each["aal"],
+            created_at=datetime.fromisoformat(each["created_at"]),
+            refreshed_at=datetime.fromisoformat(each["refreshed_at"]),
+        )
+        for each in objects
+    }
+
+
+def moment_of_json(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -5,13 +5,13 @@ from auth.core.passwords.policy import check_strength
 from auth.flows.admission import may_become
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Session, open_session
+from auth.flows.sessions.token_response import Proof, Session, open_session
 from auth.flows.sign_in import waiting
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
@@ -72,19 +72,21 @@ def _create(
     Return None if no user was inserted.
     """
     made = {"by": by, "method": method}
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         user_id = insert(tx)
         if user_id is None:
             return None
         if not is_asked(asked, for_client=True):
-            row = open_session(asked, tx, user_id, method, Issue())
-            acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-            audit.record(tx, user_id, email, acts, events, **made, session_id=row.session_id)
+            person = found(tx.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
+            row = open_session(asked, tx, person, Proof(method=method), Issue())
+            done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+            audit.record(tx, user_id, email, done, events, **made, session_id=row.session_id)
             return Session(row, Issue())
         audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
     issue = about_new(asked, user_id, method, for_client=True)
-    with asked.db.transaction() as tx:
-        row = open_session(asked, tx, user_id, method, issue)
+    with acts.on(asked.db, user_id) as tx:
+        person = found(tx.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
+        row = open_session(asked, tx, person, Proof(method=method), issue)
         details = {"method": method, "session_id": row.session_id}
         audit.record(tx, user_id, email, ["signed_in"], ["auth.login"], **details)
     return Session(row, issue)
