@@ -787,19 +787,40 @@ class SelectRecoveryCodes(NamedTuple):
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectRecoveryCodes | None: ...
 
 class SelectToken(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    has_second_step: bool
+    aal: str | None
+    methods: Any
     user_object: str
-    aal: str
+    now: datetime
+
+def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectToken | None: ...
+
+class SelectDeciding(NamedTuple):
+    id: str
+    role: str
+    email: str | None
+    email_confirmed_at: datetime | None
+    phone: str | None
+    phone_confirmed_at: datetime | None
+    app_metadata: Any
+    banned_until: datetime | None
+    made_by: str
+    converted_at: datetime | None
+    created_at: datetime
+    providers: list[str]
+    factors: Any
+    session_id: str | None
+    aal: str | None
+    ended_at: datetime | None
+    factor_id: str | None
     amr: Any
-    lacks_step: bool
-    issued_at: int
-    decides: str
+    now: datetime
 
-def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None, method: str | None, provider: str | None, raises: bool | None) -> SelectToken | None: ...
-
-class LockWhatDecides(NamedTuple):
-    decides: str | None
-
-def lock_what_decides(on: Runner, /, *, user_id: str | None, session_id: str | None) -> LockWhatDecides: ...
+def select_deciding(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectDeciding | None: ...
 
 class BeginRefresh(NamedTuple):
     user_object: str

@@ -12,7 +12,6 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from auth.flows.sessions import token_response
-from auth.flows.sessions.issuing import Issue
 from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from sql import acts, queries
@@ -120,9 +119,9 @@ class Person:
         with acts.on(parts.db, self.id) as act:
             person = act.read(queries.select_person, user_id=self.id, session_id=None)
             assert person is not None
-            row = token_response.open_session(asked, act, person, proof, Issue())
+            row = token_response.open_session(asked, act, person, proof)
         user = json.loads(row.user_object)
-        issued = token_response.tokens(parts, token_response.Session(row, Issue()))
+        issued = token_response.tokens(parts, token_response.Session(row))
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 

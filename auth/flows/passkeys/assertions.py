@@ -9,7 +9,7 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
-from auth.flows.sessions.issuing import about_new, about_own
+from auth.flows.sessions.issuing import about_new, about_own, is_asked
 from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, record_sign_in
 from auth.flows.sign_in.reauthentication import lock_caller
 from auth.rules.users import is_banned
@@ -168,7 +168,9 @@ def failed(reason: str) -> ApiError:
 def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
-    issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
+    issue = None
+    if is_asked(asked, for_client=for_client):
+        issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
     with acts.on(asked.db, passkey.user_id) as act:
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:

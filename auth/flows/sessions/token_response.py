@@ -3,6 +3,7 @@ code (RFC 7636) for it."""
 
 import hmac
 import json
+import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ from auth.core import promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
+from auth.flows.sessions.issuing import Issue, about_new, claims_of, compose, is_asked
 from auth.rules import counts, levels, sessions
 from auth.rules.sign_in import AuthorizationCode, verdict_on_code
 from auth.rules.users import AddressKind, User
@@ -75,10 +76,10 @@ class Opened:
 
 @dataclass(frozen=True)
 class Session:
-    """An `Opened` or a row with its attributes, and the `Issue` of its token if it is for a client."""
+    """An `Opened` or a row with its attributes, and what the token hook was asked about it, if it was."""
 
     row: Any
-    issue: Issue
+    issue: Issue | None = None
     # Whether a data breach has exposed the password.
     is_leaked: bool = False
 
@@ -100,13 +101,19 @@ class Outcome:
 
 
 def open_session(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", proof: Proof, issue: Issue
+    asked: Asked,
+    act: acts.Act,
+    person: "queries.SelectPerson",
+    proof: Proof,
+    issue: Issue | None = None,
 ) -> Opened:
     """Open a session of a locked user. `person` has the facts after all other effects of the act.
 
     Every way to sign in ends here. The user gets a notice if it is new.
     """
-    issue.confirm(act)
+    if issue:
+        issue.confirm(act)
+    session_id = issue.session_id if issue else str(uuid.uuid4())
     user, now = facts.person_of(person), act.acted_at
     seen = _earlier_sign_ins(asked, act, person)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
@@ -122,7 +129,7 @@ def open_session(
     )
     row = queries.insert_session(
         act,
-        session_id=issue.session_id,
+        session_id=session_id,
         user_id=person.id,
         method=proof.method,
         ip=asked.client["ip"],
@@ -133,7 +140,7 @@ def open_session(
     lacks_step = levels.lacks_step(user, raised["aal"], policy)
     _notify(asked, act, person, proof, seen, lacks_step=lacks_step)
     return Opened(
-        session_id=issue.session_id,
+        session_id=session_id,
         counter=row.counter,
         aal=raised["aal"],
         amr=raised["amr"],
@@ -225,7 +232,9 @@ def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
 def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
     row, access_tokens = session.row, parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(session.issue.claims(parts, compose(parts, row, row.session_id))),
+        "access_token": access_tokens.sign(
+            claims_of(parts, session.issue, compose(parts, row, row.session_id))
+        ),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
@@ -314,7 +323,7 @@ def _open_by_code(
     act: acts.Act,
     person: "queries.SelectPerson",
     known: "queries.SelectAuthorizationCode",
-    issue: Issue,
+    issue: Issue | None,
 ) -> Session:
     if known.opened_by:
         return open_for_application(asked, act, person, known.opened_by, issue)
@@ -327,10 +336,10 @@ def _open_by_code(
     return Session(row, issue)
 
 
-def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue:
+def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
     if not is_asked(asked, for_client=True):
-        return Issue()
+        return None
     known = queries.select_authorization_code(asked.db, code_hash=code_hash)
     opened_by, person = known and known.opened_by, None
     if known:
@@ -349,7 +358,7 @@ def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) ->
 
 
 def open_for_application(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", opened_by: str, issue: Issue
+    asked: Asked, act: acts.Act, person: "queries.SelectPerson", opened_by: str, issue: Issue | None
 ) -> Session:
     """Open a session for an application from one on our pages, which `person` was read with."""
     opener = opener_of(act, person, opened_by)

@@ -20,9 +20,10 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
     Raises `ApiError` if the second step is missing.
     """
     caller, for_client = asked.caller, not code_challenge
+    issue = None
     if is_asked(asked, for_client=for_client):
         asked.live_caller(level)
-    issue = about_new(asked, caller.user_id, "", for_client=for_client, opener=caller.session_id)
+        issue = about_new(asked, caller.user_id, "", for_client=for_client, opener=caller.session_id)
     with acts.on(asked.db, caller.user_id) as act:
         person = act.read(queries.select_person, user_id=caller.user_id, session_id=caller.session_id)
         person = callers.admit_person(person, caller, level, asked.parts.policy)

@@ -93,7 +93,7 @@ def sign_in(
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, identity, id_token, user_id) if is_hooked else Issue()
+                issue = _issue(asked, identity, id_token, user_id) if is_hooked else None
                 outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
@@ -105,7 +105,9 @@ def sign_in(
     raise unavailable()
 
 
-def _issue(asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
+def _issue(
+    asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None
+) -> Issue | None:
     """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
     user = None
     with _with_owner(asked, identity) as (act, owner):
@@ -121,7 +123,7 @@ def _try_sign_in(
     code_challenge: str | None,
     id_token: IdToken,
     user_id: str | None,
-    issue: Issue,
+    issue: Issue | None,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)

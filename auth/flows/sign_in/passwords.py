@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.flows import admission, verdicts
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
+from auth.flows.sessions.issuing import about_new, is_asked
 from auth.flows.sessions.token_response import Proof, Session, open_session, record_sign_in
 from auth.rules import counts
 from auth.rules.counts import Allowance, Limit
@@ -55,17 +55,18 @@ def sign_in_with_password(
         is_right, renewed_hash = asked.parts.passwords.check(password, known.password_hash), None
         if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
-        issue, verdict = Issue(), None
+        issue, verdict = None, None
         if is_right and is_asked(asked, for_client=for_client):
             # The call of the hook also reveals that the password was right.
             _record_verdict(asked, known, is_right=is_right)
             issue = about_new(asked, known.user_id, "password", for_client=for_client)
         with acts.begin(asked.db) as act:
-            if issue.decides is None:
+            if issue is None:
                 verdict = verdicts.record(act, known.limits, is_right=is_right)
             act.lock_users([known.user_id])
             # Before another refusal: the hook has decided about a user who is not so any more.
-            issue.confirm(act)
+            if issue:
+                issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
             refusal = verdict.refused_by if verdict else None
             is_current = not is_right or known.are_those_of(person)

@@ -81,7 +81,8 @@ def _refresh() -> Response:
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
     issue = issuing.about_refresh(parts, *sent) if issuing.token_hook(parts) else Issue(sent.session_id)
-    row = queries.refresh_session(parts.db, **sent._asdict(), decides=issue.decides)
+    digest = issue.decides if isinstance(issue.decides, str) else None
+    row = queries.refresh_session(parts.db, **sent._asdict(), decides=digest)
     if row is None:
         # The user or the session has changed since the hook was asked. Without an answer, there is no token.
         raise unavailable() if issue.answer else _refresh_refusal(sent)

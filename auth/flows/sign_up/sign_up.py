@@ -4,7 +4,7 @@ from typing import Any
 from auth.core.passwords.policy import check_strength
 from auth.flows.admission import may_become
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
+from auth.flows.sessions.issuing import about_new, is_asked
 from auth.flows.sessions.token_response import Proof, Session, open_session
 from auth.flows.sign_in import waiting
 from auth.web import audit
@@ -78,10 +78,10 @@ def _create(
             return None
         if not is_asked(asked, for_client=True):
             person = found(tx.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
-            row = open_session(asked, tx, person, Proof(method=method), Issue())
+            row = open_session(asked, tx, person, Proof(method=method))
             done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
             audit.record(tx, user_id, email, done, events, **made, session_id=row.session_id)
-            return Session(row, Issue())
+            return Session(row)
         audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
     issue = about_new(asked, user_id, method, for_client=True)
     with acts.on(asked.db, user_id) as tx:
