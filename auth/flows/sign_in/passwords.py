@@ -65,7 +65,7 @@ def sign_in_with_password(
                 verdict = verdicts.record(act, known.limits, is_right=is_right)
             act.lock_users([known.user_id])
             # Before another refusal: the hook has decided about a user who is not so any more.
-            if issue:
+            if issue and issue.answer is not None:
                 issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
             refusal = verdict.refused_by if verdict else None

@@ -304,10 +304,11 @@ class TestRaces:
         [
             ("UPDATE users SET banned_until = 'infinity'", {"invalid_credentials", "user_banned"}),
             ("DELETE FROM users", {"invalid_credentials"}),
+            ("UPDATE users SET email = 'other@example.com'", {"invalid_credentials"}),
         ],
-        ids=["ban", "deletion"],
+        ids=["ban", "deletion", "another address"],
     )
-    def test_sign_in_fails_after_a_concurrent_ban_or_deletion(self, app, alice, database, change, codes):
+    def test_sign_in_fails_after_a_concurrent_act_that_refuses_it(self, app, alice, database, change, codes):
         with database.locked("users", alice.id, f"{change} WHERE id = %s") as lock:
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
         assert log_in.result().json["error_code"] in codes
