@@ -13,8 +13,9 @@ from bench.people import LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 
 REQUESTS = 10
-# A log-in counts against its limit, selects the password hash, and creates the session.
-TARGETS = {"GET /user": "≤ 1", "refresh": "≤ 2", "log-in": "≤ 3"}
+# A log-in counts against its limit, selects the password hash, and ends in an act of nine, with its commit.
+TARGETS = {"GET /user": "≤ 1", "refresh": "≤ 2", "log-in": "≤ 11"}
+COMMITS = {"GET /user": "≤ 1", "refresh": "≤ 1", "log-in": "≤ 3"}
 
 
 def measure(_pace: Pace) -> Iterator[Figure]:
@@ -55,7 +56,7 @@ def measure(_pace: Pace) -> Iterator[Figure]:
         for name, request in requests.items():
             statements, commits = _count(service, request)
             yield alone(f"statements of a request: {name}", statements / REQUESTS, TARGETS.get(name))
-            yield alone(f"commits that write, of a request: {name}", commits / REQUESTS, TARGETS.get(name))
+            yield alone(f"commits that write, of a request: {name}", commits / REQUESTS, COMMITS.get(name))
         connection.close()
         failures = sum(number for status, number in statuses.items() if status >= 400)
         yield alone("failed requests while statements were counted", failures, "≤ 0")

@@ -37,16 +37,6 @@ SELECT s.end_reason AS reason
   JOIN sessions AS s ON s.id = browser.session_id
  WHERE browser.token_hash = :token_hash;
 
--- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text) -> row
--- The application's session gets the level and the proof of the browser's.
-UPDATE sessions AS s
-   SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
-       reauthenticated_at = authenticated_at(opener), factor_proved_at = opener.factor_proved_at
-  FROM sessions AS opener
-  JOIN users AS u ON u.id = opener.user_id
- WHERE s.id = :session_id AND opener.id = :opened_by
-RETURNING s.aal, s.amr, lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step;
-
 -- name: renew_browser_session(session_id uuid, token_hash bytea)
 UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
 
@@ -61,8 +51,9 @@ UPDATE browser_sessions
    SET site_expected_until = NULL
  WHERE session_id = :session_id AND site_expected_until > now();
 
--- name: select_session_method(session_id uuid) -> row
-SELECT method FROM sessions WHERE id = :session_id;
+-- name: select_opener(session_id uuid) -> row (factor_id?)
+-- What a session gives those that it opens.
+SELECT methods_of(s) AS methods, s.factor_id FROM sessions AS s WHERE s.id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text) -> row
 SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,

@@ -1,35 +1,33 @@
--- name: select_token(user_id uuid, session_id uuid, method text, provider text, raises boolean,
---                     mfa_required text, audience text) -> row?
--- The claims of a user's next token, for the hook. The session exists, or a browser's session opens it, or it
--- is new; `raises` if `method` is a second step. Returns nothing for a banned user.
-SELECT with_audience(copy.object, :audience) AS user_object,
-       CASE WHEN :raises THEN 'aal2' ELSE known.level END AS aal,
-       CASE WHEN :raises THEN with_second_step(known.amr, :method) ELSE known.amr END AS amr,
-       NOT :raises AND lacks_step(u, known.level, :mfa_required, has_second_step(u.id)) AS lacks_step,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       what_decides(copy.object, s) AS decides
+-- name: select_token(user_id uuid, session_id uuid, audience text)
+--   -> row? (banned_until?, converted_at?, aal?)
+-- What the hook is told about a user's next token. The session exists, opens the token's, or is null.
+SELECT u.role, u.made_by, u.converted_at, u.banned_until,
+       EXISTS (SELECT FROM second_steps(u.id)) AS has_second_step,
+       s.aal, methods_of(s) AS methods,
+       shown.user_object,
+       clock_timestamp() AS now
   FROM users AS u
-  JOIN user_objects AS copy ON copy.user_id = u.id
+ CROSS JOIN user_object_for(u, :audience) AS shown
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
- CROSS JOIN LATERAL (
-   SELECT coalesce(s.aal, 'aal1'),
-          CASE WHEN s.id IS NULL
-               THEN jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-                      'method', :method, 'provider', :provider,
-                      'timestamp', floor(extract(epoch FROM now()))::bigint)))
-               ELSE methods_of(s) END
- ) AS known (level, amr)
- WHERE u.id = :user_id AND NOT is_banned(u);
+ WHERE u.id = :user_id;
 
--- name: lock_what_decides(user_id uuid, session_id uuid) -> row (decides?)
-SELECT locked_what_decides(:user_id, :session_id) AS decides;
-
--- name: select_what_decides(session_id uuid) -> row
--- What decides about the next token of a session.
-SELECT what_decides(copy.object, s) AS decides
-  FROM sessions AS s
-  JOIN user_objects AS copy ON copy.user_id = s.user_id
- WHERE s.id = :session_id;
+-- name: select_deciding(user_id uuid, session_id uuid)
+--   -> row? (email?, email_confirmed_at?, phone?, phone_confirmed_at?, banned_until?, converted_at?,
+--            session_id?, aal?, ended_at?, factor_id?, amr?)
+-- What must not change while the hook is asked.
+SELECT u.id, u.role, u.email, u.email_confirmed_at, u.phone, u.phone_confirmed_at, u.app_metadata,
+       u.banned_until, u.made_by, u.converted_at, u.created_at,
+       ARRAY(SELECT i.provider FROM identities AS i WHERE i.user_id = u.id
+              ORDER BY i.created_at, i.provider) AS providers,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                 'id', f.id, 'factor_type', f.factor_type, 'friendly_name', f.friendly_name,
+                 'is_verified', f.verified_at IS NOT NULL, 'created_at', f.created_at,
+                 'updated_at', f.updated_at) ORDER BY f.created_at, f.id), '[]')
+          FROM factors AS f WHERE f.user_id = u.id AND f.factor_type <> 'passkey') AS factors,
+       s.id AS session_id, s.aal, s.ended_at, s.factor_id, s.amr, clock_timestamp() AS now
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
+ WHERE u.id = :user_id;
 
 -- name: bound_hook() -> row
 -- Limits the operator's function, which the transaction calls next, to a second.

@@ -49,6 +49,9 @@ SELECT p.enabled, domains_of(p) AS domains
  WHERE p.id = :id AND p.issuer = :issuer
    FOR SHARE;
 
+-- name: select_provider_of_issuer(id uuid, issuer text) -> row?
+SELECT p.enabled, domains_of(p) AS domains FROM identity_providers AS p WHERE p.id = :id AND p.issuer = :issuer;
+
 -- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
@@ -104,6 +107,9 @@ WITH replaced AS (
 INSERT INTO identity_provider_adoptions AS a (user_id, provider_id, adopted_at)
 VALUES (:user_id, :provider_id, :acted_at)
 ON CONFLICT (user_id) DO UPDATE SET provider_id = excluded.provider_id, adopted_at = excluded.adopted_at;
+
+-- name: select_adoption(user_id uuid, provider_id uuid) -> row?
+SELECT adopted_at FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;
 
 -- name: spend_adoption(user_id uuid, provider_id uuid)
 DELETE FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;

@@ -32,25 +32,21 @@ SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
                 ORDER BY l.place),
          :tries, :is_right) AS v;
 
--- name: select_password(email text, phone text, network text, password_failures integer[], origin jsonb)
---   -> row (user_id?, password_hash?, refused_for?, recorded?)
--- Reads, before a password is checked, whether its verdict may be revealed at all.
-SELECT u.id AS user_id, own_hash(u) AS password_hash, refused_for,
-       CASE WHEN refused_for IS NOT NULL THEN
-         record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}') END AS recorded
+-- name: select_credentials(email text, phone text, network text) -> row (user_id?, password_hash?)
+-- What a password is checked against, and the wrong ones so far. The same for an address without a user.
+SELECT u.id AS user_id, own_hash(u) AS password_hash,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at,
+                                                     'mail_proved_at', n.mail_proved_at)), '[]')
+          FROM known_networks AS n
+         WHERE n.user_id = u.id) AS networks,
+       (SELECT coalesce(jsonb_object_agg(f.kind, jsonb_build_object('count', f.count,
+                                                                    'expires_at', f.expires_at)), '{}')
+          FROM failure_counts AS f
+         WHERE f.key IN (concat_ws(' ', 'login', address, :network), concat_ws(' ', 'account', address)))
+         AS counts,
+       clock_timestamp() AS now
   FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
-  LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
- CROSS JOIN LATERAL (
-         SELECT max(extract(epoch FROM f.expires_at - now()))::float AS refused_for
-           FROM unnest(password_limits(address, u.id, :network, :password_failures)) AS l
-           JOIN failure_counts AS f ON f.key = failure_key(l) AND f.count >= l.amount AND f.expires_at > now()
-          WHERE l.kind IN ('login', 'account')) AS used_up;
-
--- name: record_password_verdict(email text, phone text, network text, is_right boolean,
---                               password_failures integer[])
---   -> row (tries?, seconds_left?, refused_by?, refused_for?, user_id?)
-SELECT tries, seconds_left, refused_by, refused_for, (known).id AS user_id
-  FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures);
+  LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone;
 
 -- name: clear_failures(user_id uuid)
 -- Locks the counts in the order of record_verdict, to avoid deadlocks. A pending address may belong to

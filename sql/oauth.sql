@@ -45,17 +45,19 @@ ON CONFLICT DO NOTHING;
 -- name: select_spent_id_token(token_hash bytea) -> row?
 SELECT expires_at FROM spent_id_tokens WHERE token_hash = :token_hash;
 
--- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
--- The identity may be deleted before the lock is acquired.
-SELECT u.id, u.email, u.role, is_banned(u) AS is_banned
-  FROM users AS u
-  JOIN identities AS i ON i.user_id = u.id
- WHERE i.provider = :provider AND i.subject = :subject
-   FOR UPDATE OF u;
+-- name: select_owner_of_identity(provider text, subject text, email text) -> row (user_id?)
+-- The user who has an identity, else the one with the email.
+SELECT coalesce((SELECT i.user_id FROM identities AS i WHERE i.provider = :provider AND i.subject = :subject),
+                u.id) AS user_id
+  FROM (VALUES (:email)) AS sent (email)
+  LEFT JOIN users AS u ON u.email = sent.email;
 
--- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb)
+-- name: select_identity_of(user_id uuid, provider text, subject text) -> row?
+SELECT id FROM identities WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
+
+-- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb, acted_at timestamptz)
 UPDATE identities
-   SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
+   SET identity_data = :identity_data, last_sign_in_at = :acted_at, updated_at = :acted_at
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)

@@ -131,46 +131,25 @@ RETURNING record_acts(:origin, gone.id, gone.email, '{user_deleted}', '{user.del
                       jsonb_build_object('because', :because));
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
---                                network text, authorization_code_lifetime integer, opened_by uuid,
---                                auth_time double precision, provider text, browser text,
---                                notify_sign_in boolean) -> row (known?)
--- Passing on a browser's session, perhaps by a thief of the cookie, makes no network known. Call it with the
--- user's row locked.
-INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
-                                 authenticated_at, provider)
-VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
-        now() + make_interval(secs => :authorization_code_lifetime),
-        least(to_timestamp(:auth_time), now()), :provider)
-RETURNING CASE WHEN :opened_by IS NULL AND NOT has_second_step(:user_id)
-               THEN know_network(:user_id, :network) END AS known,
-          has_second_step(:user_id) AS lacks_step,
-          (SELECT :notify_sign_in AND :opened_by IS NULL AND is_new_sign_in(u, :network, :browser)
-             FROM users AS u WHERE id = :user_id) AS is_new;
+--                                authorization_code_lifetime integer, opened_by uuid,
+--                                authenticated_at timestamptz, provider text, network text,
+--                                acted_at timestamptz)
+-- `network` is where every step was passed, or null.
+WITH known AS (
+  INSERT INTO known_networks (user_id, network, seen_at, passed_at)
+  SELECT :user_id, :network, :acted_at, :acted_at WHERE :network IS NOT NULL
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at
+)
+INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, created_at,
+                                 expires_at, authenticated_at, provider)
+VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by, :acted_at,
+        :acted_at + make_interval(secs => :authorization_code_lifetime), :authenticated_at, :provider);
 
--- name: lock_owner_of_authorization_code(code_hash bytea) -> row? (email?)
-SELECT u.id, u.email, is_banned(u) AS is_banned
-  FROM users AS u
-  JOIN authorization_codes AS code ON code.user_id = u.id
- WHERE code.code_hash = :code_hash AND code.expires_at > now()
-   FOR UPDATE OF u;
-
--- name: select_authorization_code(code_hash bytea, refresh_token_lifetime integer, session_timebox integer)
---   -> row? (session_id?, opened_by?, provider?)
--- Run it with the owner locked, so that a second use sees the session of the first.
--- The end of the session that issued the code voids it.
-SELECT code.user_id, code.code_challenge, code.method, code.session_id, code.opened_by, code.provider
-  FROM authorization_codes AS code
-  LEFT JOIN sessions AS opener ON opener.id = code.opened_by
- WHERE code.code_hash = :code_hash AND code.expires_at > now()
-   AND (code.session_id IS NOT NULL OR code.opened_by IS NULL
-        OR end_of(opener, :refresh_token_lifetime, :session_timebox) IS NULL);
+-- name: select_authorization_code(code_hash bytea) -> row? (session_id?, opened_by?, provider?,
+--                                  authenticated_at?)
+SELECT user_id, code_challenge, method, session_id, opened_by, provider, authenticated_at, expires_at
+  FROM authorization_codes
+ WHERE code_hash = :code_hash;
 
 -- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
-WITH used AS (
-  UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash
-  RETURNING method, opened_by, authenticated_at
-)
-UPDATE sessions
-   SET reauthenticated_at = used.authenticated_at
-  FROM used
- WHERE id = :session_id AND used.method = 'oauth' AND used.opened_by IS NULL;
+UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash AND session_id IS NULL;

@@ -288,23 +288,17 @@ class SelectEndOfBrowserSession(NamedTuple):
 
 def select_end_of_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectEndOfBrowserSession | None: ...
 
-class MarkOpenedBy(NamedTuple):
-    aal: str
-    amr: Any
-    lacks_step: bool
-
-def mark_opened_by(on: Runner, /, *, session_id: str | None, opened_by: str | None) -> MarkOpenedBy: ...
-
 def renew_browser_session(on: Runner, /, *, session_id: str | None, token_hash: bytes | memoryview | None) -> int: ...
 
 def expect_site(on: Runner, /, *, session_id: str | None, lifetime: int | None) -> int: ...
 
 def meet_site(on: Runner, /, *, session_id: str | None) -> int: ...
 
-class SelectSessionMethod(NamedTuple):
-    method: str
+class SelectOpener(NamedTuple):
+    methods: Any
+    factor_id: str | None
 
-def select_session_method(on: Runner, /, *, session_id: str | None) -> SelectSessionMethod: ...
+def select_opener(on: Runner, /, *, session_id: str | None) -> SelectOpener: ...
 
 class SelectSecondSteps(NamedTuple):
     is_required: bool
@@ -789,24 +783,40 @@ class SelectRecoveryCodes(NamedTuple):
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectRecoveryCodes | None: ...
 
 class SelectToken(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    has_second_step: bool
+    aal: str | None
+    methods: Any
     user_object: str
-    aal: str
+    now: datetime
+
+def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectToken | None: ...
+
+class SelectDeciding(NamedTuple):
+    id: str
+    role: str
+    email: str | None
+    email_confirmed_at: datetime | None
+    phone: str | None
+    phone_confirmed_at: datetime | None
+    app_metadata: Any
+    banned_until: datetime | None
+    made_by: str
+    converted_at: datetime | None
+    created_at: datetime
+    providers: list[str]
+    factors: Any
+    session_id: str | None
+    aal: str | None
+    ended_at: datetime | None
+    factor_id: str | None
     amr: Any
-    lacks_step: bool
-    issued_at: int
-    decides: str
+    now: datetime
 
-def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None, method: str | None, provider: str | None, raises: bool | None) -> SelectToken | None: ...
-
-class LockWhatDecides(NamedTuple):
-    decides: str | None
-
-def lock_what_decides(on: Runner, /, *, user_id: str | None, session_id: str | None) -> LockWhatDecides: ...
-
-class SelectWhatDecides(NamedTuple):
-    decides: str
-
-def select_what_decides(on: Runner, /, *, session_id: str | None) -> SelectWhatDecides: ...
+def select_deciding(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectDeciding | None: ...
 
 class BoundHook(NamedTuple):
     timeout: str
@@ -880,6 +890,12 @@ class HoldIdentityProvider(NamedTuple):
 
 def hold_identity_provider(on: Runner, /, *, id: str | None, issuer: str | None) -> HoldIdentityProvider | None: ...
 
+class SelectProviderOfIssuer(NamedTuple):
+    enabled: bool
+    domains: list[str]
+
+def select_provider_of_issuer(on: Runner, /, *, id: str | None, issuer: str | None) -> SelectProviderOfIssuer | None: ...
+
 def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
@@ -893,6 +909,11 @@ def remove_users_of_provider(on: Runner, /, *, id: str | None, batch: int | None
 def delete_identity_provider(on: Runner, /, *, id: str | None) -> int: ...
 
 def adopt_user(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
+
+class SelectAdoption(NamedTuple):
+    adopted_at: datetime
+
+def select_adoption(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> SelectAdoption | None: ...
 
 def spend_adoption(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
 
@@ -1024,22 +1045,14 @@ class RecordVerdict(NamedTuple):
 
 def record_verdict(on: Runner, /, *, kinds: Sequence[str | None] | None, subjects: Sequence[str | None] | None, networks: Sequence[str | None] | None, amounts: Sequence[int | None] | None, seconds: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordVerdict: ...
 
-class SelectPassword(NamedTuple):
+class SelectCredentials(NamedTuple):
     user_id: str | None
     password_hash: str | None
-    refused_for: float | None
-    recorded: str | None
+    networks: Any
+    counts: Any
+    now: datetime
 
-def select_password(on: Runner, /, *, email: str | None, phone: str | None, network: str | None) -> SelectPassword: ...
-
-class RecordPasswordVerdict(NamedTuple):
-    tries: int | None
-    seconds_left: float | None
-    refused_by: str | None
-    refused_for: float | None
-    user_id: str | None
-
-def record_password_verdict(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, is_right: bool | None) -> RecordPasswordVerdict: ...
+def select_credentials(on: Runner, /, *, email: str | None, phone: str | None, network: str | None) -> SelectCredentials: ...
 
 def clear_failures(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -1227,13 +1240,15 @@ class SelectSpentIdToken(NamedTuple):
 
 def select_spent_id_token(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectSpentIdToken | None: ...
 
-class LockUserByIdentity(NamedTuple):
-    id: str
-    email: str | None
-    role: str
-    is_banned: bool
+class SelectOwnerOfIdentity(NamedTuple):
+    user_id: str | None
 
-def lock_user_by_identity(on: Runner, /, *, provider: str | None, subject: str | None) -> LockUserByIdentity | None: ...
+def select_owner_of_identity(on: Runner, /, *, provider: str | None, subject: str | None, email: str | None) -> SelectOwnerOfIdentity: ...
+
+class SelectIdentityOf(NamedTuple):
+    id: str
+
+def select_identity_of(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None) -> SelectIdentityOf | None: ...
 
 def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
@@ -1321,19 +1336,7 @@ def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | Non
 
 def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None, owner_id: str | None, because: str | None) -> int: ...
 
-class WriteAuthorizationCode(NamedTuple):
-    known: str | None
-    lacks_step: bool
-    is_new: bool
-
-def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, network: str | None, authorization_code_lifetime: int | None, opened_by: str | None, auth_time: float | None, provider: str | None, browser: str | None) -> WriteAuthorizationCode: ...
-
-class LockOwnerOfAuthorizationCode(NamedTuple):
-    id: str
-    email: str | None
-    is_banned: bool
-
-def lock_owner_of_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfAuthorizationCode | None: ...
+def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, network: str | None) -> int: ...
 
 class SelectAuthorizationCode(NamedTuple):
     user_id: str
@@ -1342,6 +1345,8 @@ class SelectAuthorizationCode(NamedTuple):
     session_id: str | None
     opened_by: str | None
     provider: str | None
+    authenticated_at: datetime | None
+    expires_at: datetime
 
 def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> SelectAuthorizationCode | None: ...
 
@@ -2064,26 +2069,6 @@ def list_key_fingerprints(on: Runner, /) -> list[ListKeyFingerprints]: ...
 
 def replace_key_fingerprints(on: Runner, /, *, setting: str | None, fingerprints: Sequence[str | None] | None) -> int: ...
 
-class SignIn(NamedTuple):
-    state: str
-    tries: int | None
-    seconds_left: float | None
-    refused_for: float | None
-    user_id: str | None
-    password_hash: str | None
-    is_new: bool
-    user_object: str | None
-    session_id: str | None
-    counter: int | None
-    aal: str | None
-    amr: Any
-    lacks_step: bool | None
-    issued_at: int | None
-    admin_since: str | None
-    recorded: str | None
-
-def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None, tells: bool | None) -> SignIn: ...
-
 def move_session(on: Runner, /, *, session_id: str | None, counter: int | None, used_counter: int | None, successor_counter: int | None, refreshed_at: datetime | str | None, refreshes: int | None, counted_until: datetime | str | None, echoes: Any | None) -> int: ...
 
 def count_refresh(on: Runner, /, *, session_id: str | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
@@ -2129,17 +2114,24 @@ class SelectSessions(NamedTuple):
 
 def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, page_size: int | None, page_offset: int | None) -> SelectSessions | None: ...
 
-class OpenSession(NamedTuple):
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    lacks_step: bool
-    issued_at: int
-    user_object: str
-    is_new: bool
+class SelectEarlierSignIns(NamedTuple):
+    sessions: Any
+    networks: Any
 
-def open_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None, browser: str | None) -> OpenSession: ...
+def select_earlier_sign_ins(on: Runner, /, *, user_id: str | None, network: str | None, browser: str | None) -> SelectEarlierSignIns: ...
+
+def record_sign_in(on: Runner, /, *, user_id: str | None, identity: str | None, password_hash: str | None, network: str | None) -> int: ...
+
+class SelectAdministrator(NamedTuple):
+    admin_since: str | None
+
+def select_administrator(on: Runner, /, *, id: str | None) -> SelectAdministrator | None: ...
+
+class InsertSession(NamedTuple):
+    counter: int
+    user_object: str
+
+def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
 
 class RaiseSession(NamedTuple):
     session_id: str
@@ -2176,16 +2168,6 @@ class SelectRefusal(NamedTuple):
 def select_refusal(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> SelectRefusal | None: ...
 
 def record_reauthentication(on: Runner, /, *, session_id: str | None, given: str | None) -> int: ...
-
-class RecordSignInOfProvider(NamedTuple):
-    amr: Any
-
-def record_sign_in_of_provider(on: Runner, /, *, session_id: str | None, provider: str | None, auth_time: float | None) -> RecordSignInOfProvider: ...
-
-class RecordProvider(NamedTuple):
-    amr: Any
-
-def record_provider(on: Runner, /, *, session_id: str | None, provider: str | None) -> RecordProvider: ...
 
 def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, voids: bool | None) -> int: ...
 

@@ -1,61 +1,3 @@
--- name: sign_in(session_id uuid, email text, phone text, is_right boolean, checked_password_hash text,
---               new_password_hash text, password_failures integer[], provider text, admin_only boolean,
---               email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
---               refresh_token_lifetime integer, session_timebox integer, mfa_required text, ip inet,
---               network text, user_agent text, browser text, tells boolean, notify_sign_in boolean,
---               audience text, origin jsonb)
---   -> row (tries?, seconds_left?, refused_for?, user_id?, password_hash?, user_object?, session_id?,
---     counter?, aal?, amr?, lacks_step?, issued_at?, admin_since?, recorded?)
--- Records the verdict on a password, and opens a session if the verdict may be revealed and the user may sign
--- in. Otherwise `state` is the kind of the refusing limit, an error_code, `password_changed` if the hash
--- differs from the checked one, or `new_sign_in` if this transaction must notify the user and `tells` is
--- false.
-WITH judged AS MATERIALIZED (
-  SELECT v.tries, v.seconds_left, v.refused_for, v.known, own_hash(v.known) AS password_hash, n.is_new,
-         CASE WHEN v.refused_by IS NOT NULL THEN v.refused_by
-              WHEN NOT :is_right OR (v.known).id IS NULL THEN 'invalid_credentials'
-              WHEN own_hash(v.known) IS DISTINCT FROM :checked_password_hash THEN 'password_changed'
-              ELSE coalesce(sign_in_refusal(v.known, :provider, :email_confirm_required,
-                                            :phone_confirm_required, :admin_only),
-                            CASE WHEN (v.known).password_hash = :checked_password_hash
-                                 THEN CASE WHEN :tells OR NOT n.is_new THEN 'live'
-                                           ELSE 'new_sign_in' END END,
-                            'invalid_credentials') END AS state
-    FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures) AS v
-   CROSS JOIN LATERAL (
-         SELECT :notify_sign_in AND is_new_sign_in(v.known, :network, :browser) AS is_new) AS n
-), signed_in AS (
-  UPDATE users AS u
-     SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, u.password_hash)
-    FROM judged
-   WHERE u.id = (judged.known).id AND judged.state = 'live'
-  RETURNING u.*
-), used AS (
-  UPDATE identities AS i
-     SET last_sign_in_at = now()
-    FROM signed_in
-   WHERE i.user_id = signed_in.id AND i.provider = :provider
-  RETURNING i.id
-), opened AS MATERIALIZED (
-  SELECT with_audience(written_user_object(signed_in::users)::text, :audience) AS user_object,
-         s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-         lacks_step(signed_in::users, s.aal, :mfa_required,
-                    locked_has_second_step(signed_in.id)) AS lacks_step,
-         floor(extract(epoch FROM now()))::bigint AS issued_at,
-         iso_8601(signed_in.admin_since) AS admin_since,
-         record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
-                     jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
-    FROM signed_in
-    -- Before the user object is built from it.
-    LEFT JOIN used ON true
-   CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
-                            :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s
-)
-SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (judged.known).id AS user_id,
-       judged.password_hash, judged.is_new, opened.*
-  FROM judged
-  LEFT JOIN opened ON true;
-
 -- name: move_session(session_id uuid, counter bigint, used_counter bigint, successor_counter bigint,
 --                     refreshed_at timestamptz, refreshes integer, counted_until timestamptz, echoes jsonb)
 -- What a refresh changes. Run it with the session locked.
@@ -148,23 +90,44 @@ SELECT caller.*,
        ) AS sessions
   FROM caller_facts(:caller_id, :caller_session_id) AS caller;
 
--- name: open_session(session_id uuid, user_id uuid, method text, sessions_per_user integer,
---                    refresh_token_lifetime integer, session_timebox integer, mfa_required text,
---                    ip inet, network text, user_agent text, browser text, notify_sign_in boolean,
---                    audience text) -> row
-WITH signed_in AS (
-  UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
+-- name: select_earlier_sign_ins(user_id uuid, network text, browser text) -> row
+-- The user's own sessions that no act has ended, and what is known of this network and browser.
+SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'method', s.method, 'aal', s.aal,
+                                                     'created_at', s.created_at,
+                                                     'refreshed_at', s.refreshed_at)), '[]')
+          FROM sessions AS s
+         WHERE s.user_id = :user_id AND s.grant_id IS NULL AND s.ended_at IS NULL) AS sessions,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at)), '[]')
+          FROM known_networks AS n
+         WHERE n.user_id = :user_id AND n.network IN (:network, :browser)) AS networks;
+
+-- name: record_sign_in(user_id uuid, identity text, password_hash text, network text, acted_at timestamptz)
+-- Writes the user's row once. `password_hash` is another hash of the same password, and `network` is where
+-- every step was passed; each may be null.
+WITH used AS (
+  UPDATE identities SET last_sign_in_at = :acted_at WHERE user_id = :user_id AND provider = :identity
+), known AS (
+  INSERT INTO known_networks (user_id, network, seen_at, passed_at)
+  SELECT :user_id, :network, :acted_at, :acted_at WHERE :network IS NOT NULL
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at
 )
-SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-       lacks_step(signed_in::users, s.aal, :mfa_required, has_second_step(signed_in.id)) AS lacks_step,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       with_audience(user_object(signed_in::users)::text, :audience) AS user_object,
-       -- The state of the user before the sign-in.
-       (SELECT :notify_sign_in AND is_new_sign_in(u, :network, :browser) FROM users AS u WHERE id = :user_id)
-         AS is_new
-  FROM signed_in
- CROSS JOIN begin_session(:session_id, signed_in.id, :method, :ip, :network, :user_agent,
-                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
+UPDATE users
+   SET last_sign_in_at = :acted_at, password_hash = coalesce(:password_hash, password_hash)
+ WHERE id = :user_id;
+
+-- name: select_administrator(id uuid) -> row? (admin_since?)
+SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
+
+-- name: insert_session(session_id uuid, user_id uuid, method text, aal text, amr jsonb, factor_id uuid,
+--                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, ip inet,
+--                      user_agent text, audience text, acted_at timestamptz) -> row
+INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
+                      factor_proved_at, ip, user_agent, created_at, refreshed_at, counted_until)
+VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
+        :factor_proved_at, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
+RETURNING counter,
+          (SELECT with_audience(user_object(u)::text, :audience) FROM users AS u WHERE u.id = :user_id)
+            AS user_object;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
 --   -> row (passed?)
@@ -212,16 +175,6 @@ UPDATE sessions
    SET reauthenticated_at = now(), code_given_at = CASE :given WHEN 'code' THEN now() ELSE code_given_at END,
        factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
  WHERE id = :session_id;
-
--- name: record_sign_in_of_provider(session_id uuid, provider text, auth_time double precision) -> row
--- `least` ignores an unknown time.
-UPDATE sessions AS s
-   SET reauthenticated_at = least(to_timestamp(:auth_time), now()), amr = methods_with(s, :provider)
- WHERE s.id = :session_id
-RETURNING s.amr;
-
--- name: record_provider(session_id uuid, provider text) -> row
-UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
 -- name: end_access(user_id uuid, session_id uuid, reason text, voids boolean)
 -- `voids` also voids links and codes.

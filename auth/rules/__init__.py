@@ -10,6 +10,7 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     admission                 whose an address may become
     sign_in, devices          who may sign in
     consent, providers        what an application's request lacks, and a customer's provider may
+    identities                whom a provider signs in
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps
     remaining                 what must remain

@@ -47,6 +47,6 @@ class Deciding:
     session: DecidingSession | None
 
 
-def still_decides(told: Deciding, present: Deciding) -> bool:
+def still_decides(told: Deciding, present: Deciding | None) -> bool:
     """Rule 35: the answer of a hook, asked between two transactions, counts while what it was told is so."""
     return told == present

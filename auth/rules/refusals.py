@@ -5,6 +5,7 @@ from typing import Literal
 Refusal = Literal[
     "admin.user_sso_conflict",
     "api_key_not_found",
+    "bad_code_verifier",
     "bad_jwt",
     "code.reauthentication_needed",
     "country.validation_failed",
@@ -13,6 +14,7 @@ Refusal = Literal[
     "email_exists",
     "email_not_confirmed",
     "email_provider_disabled",
+    "flow_state_not_found",
     "insufficient_aal",
     "invalid_credentials",
     "last_administrator",
@@ -31,6 +33,8 @@ Refusal = Literal[
     "session_expired",
     "session_not_found",
     "single_identity_not_deletable",
+    "sso_provider_disabled",
     "target.insufficient_permissions",
     "user_banned",
+    "user_sso_conflict",
 ]

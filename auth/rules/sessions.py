@@ -73,3 +73,15 @@ def proved_at(session: Session) -> datetime | None:
 def surplus(created_at: Mapping[str, datetime], most: int) -> list[str]:
     """The sessions that another one ends, by id: all but the newest, so that there are at most `most`."""
     return sorted(created_at, key=created_at.__getitem__, reverse=True)[most - 1 :]
+
+
+def sessions_beyond(
+    user: User, sessions: Mapping[str, Session], most: int, policy: Policy, now: datetime
+) -> list[str]:
+    """The ids of those that end when one more begins: a user has `most` live ones, the newest."""
+    live = {
+        id: session.created_at
+        for id, session in sessions.items()
+        if end_of_session(user, session, policy, now) is None
+    }
+    return surplus(live, most)

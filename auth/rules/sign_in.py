@@ -1,9 +1,22 @@
-"""Whether a user may sign in, and whether a password is one to sign in with."""
+"""Whether a user may sign in, and whether a password or an authorization code is one to sign in with."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
+from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
+from auth.rules.sessions import Session, end_of_session
 from auth.rules.users import Address, AddressKind, User, is_banned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationCode:
+    """A code of RFC 7636. `is_handed_on` if a session on our pages has issued it for an application."""
+
+    expires_at: datetime
+    is_used: bool = False
+    is_handed_on: bool = False
 
 
 def refusal_of_password(
@@ -41,6 +54,30 @@ def refusal_of_sign_in(
     if provider == "phone" and "phone" in confirmed_kinds and not _is_confirmed(user.phone):
         return "phone_not_confirmed"
     return "not_admin" if admin_only and user.role != "admin" else None
+
+
+def verdict_on_code(
+    code: AuthorizationCode | None,
+    user: User | None,
+    opener: Session | None,
+    *,
+    is_right: bool,
+    policy: Policy,
+    now: datetime,
+) -> "Refusal | Literal['reused'] | None":
+    """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended.
+
+    `is_right` if the verifier matches. A second use ends the session of the first one (rule 19).
+    """
+    if code is None or user is None or code.expires_at <= now:
+        return "flow_state_not_found"
+    if not code.is_used and code.is_handed_on and end_of_session(user, opener, policy, now):
+        return "flow_state_not_found"
+    if not is_right:
+        return "bad_code_verifier"
+    if code.is_used:
+        return "reused"
+    return "user_banned" if is_banned(user, now) else None
 
 
 def _is_confirmed(address: Address | None) -> bool:

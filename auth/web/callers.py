@@ -9,6 +9,7 @@ from auth.rules.refusals import Refusal
 from auth.web import facts
 from auth.web.declarations import Level
 from auth.web.errors import ApiError
+from sql import queries
 
 # What a caller is told of these refusals.
 _REFUSALS = {
@@ -73,6 +74,26 @@ def admit_reader(row: F | None, known: Caller, level: Level, policy: Policy) -> 
     if row is None:
         raise ApiError("caller.user_not_found")
     _refuse(refusal_of(row, known, level, policy))
+    return row
+
+
+def admit_person(
+    row: "queries.SelectPerson | None", known: Caller, level: Level, policy: Policy
+) -> "queries.SelectPerson":
+    """Return the row of a caller, read with the session's id. Refuse a caller below the level."""
+    if row is None:
+        raise ApiError("caller.user_not_found")
+    _refuse(
+        tokens.refusal_of_session(
+            facts.person_of(row),
+            facts.own_session_of(row),
+            None if known.expires_at is None else facts.moment_of(known.expires_at),
+            known.aal,
+            cast(levels.Level, level),
+            policy,
+            row.now,
+        )
+    )
     return row
 
 

@@ -3,16 +3,17 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import Network
+from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
-from auth.rules.users import Address, User
+from auth.rules.users import Address, User, is_anonymous, is_banned
 from sql import queries
 
 _NONE: Mapping[str, object] = MappingProxyType({})
@@ -225,3 +226,75 @@ def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
     return [
         Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
     ]
+
+
+def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[Network]:
+    """Return the networks and browsers of a user from a column of JSON."""
+    return [
+        Network(
+            name=each["name"],
+            passed_at=moment_of_json(each["passed_at"]),
+            mail_proved_at=moment_of_json(each.get("mail_proved_at")),
+        )
+        for each in objects
+    ]
+
+
+def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Session]:
+    """Return the sessions of a user that no act has ended, by their ids, from a column of JSON."""
+    return {
+        each["id"]: Session(
+            method=each["method"],
+            aal=each["aal"],
+            created_at=datetime.fromisoformat(each["created_at"]),
+            refreshed_at=datetime.fromisoformat(each["refreshed_at"]),
+        )
+        for each in objects
+    }
+
+
+def moment_of_json(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def user_of_token(
+    row: "queries.SelectToken | queries.SelectDeciding", *, has_second_step: bool = False
+) -> User:
+    """Return the user with what the token hook is told about."""
+    return User(
+        role=row.role,
+        made_by=row.made_by,
+        converted_at=row.converted_at,
+        banned_until=row.banned_until,
+        has_second_step=has_second_step,
+    )
+
+
+def deciding_of(row: "queries.SelectDeciding") -> Deciding:
+    """Return what decides about a token. A ban that is over does not."""
+    user = user_of_token(row)
+    session = None
+    if row.session_id is not None and row.aal is not None:
+        session = DecidingSession(
+            id=row.session_id, aal=row.aal, ended_at=row.ended_at, factor_id=row.factor_id, amr=row.amr
+        )
+    return Deciding(
+        id=row.id,
+        role=row.role,
+        email=row.email,
+        email_confirmed_at=row.email_confirmed_at,
+        phone=row.phone,
+        phone_confirmed_at=row.phone_confirmed_at,
+        app_metadata=row.app_metadata,
+        banned_until=row.banned_until if is_banned(user, row.now) else None,
+        is_anonymous=is_anonymous(user),
+        created_at=row.created_at,
+        providers=tuple(row.providers),
+        factors=tuple(
+            DecidingFactor(
+                **each | {name: datetime.fromisoformat(each[name]) for name in ("created_at", "updated_at")}
+            )
+            for each in row.factors
+        ),
+        session=session,
+    )

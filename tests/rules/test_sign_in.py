@@ -1,10 +1,9 @@
-"""Whether a user may sign in: auth/rules/sign_in.py beside what SQL decides, and the statement of a log-in."""
+"""Whether a user may sign in: auth/rules/sign_in.py beside what SQL decides."""
 
-import json
+from datetime import datetime, timedelta
 
 from auth.rules import sign_in
-from sql import shipped
-from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users
+from tests.support.rule_rows import MINUTE, Case, Compared, Tables, ask, check, decided, insert_users
 
 MUTANTS = [
     ('if provider == "phone" and "phone" in confirmed_kinds', 'if provider == "phone"'),
@@ -12,10 +11,11 @@ MUTANTS = [
     ('admin_only and user.role != "admin"', "admin_only"),
     ("address is not None and address.confirmed_at is not None", "address is not None"),
 ]
-MUTANTS_OF_PASSWORDS = [
-    ("user is None or not is_right", "user is None"),
-    ("refusal is None and not user.has_password", "False"),
-    ("refusal is None and not", "not"),
+MUTANTS_OF_CODES = [
+    ("code.expires_at <= now", "code.expires_at < now"),
+    ("not code.is_used and code.is_handed_on", "code.is_handed_on"),
+    ("    if not is_right:\n", "    if False:\n"),
+    ("end_of_session(user, opener, policy, now)", "False"),
 ]
 
 
@@ -45,65 +45,46 @@ def decide(rules, case: Case) -> str | None:
     return rules.refusal_of_sign_in(*facts, admin_only=asked["admin_only"], now=case.now)
 
 
-def compare_passwords(tables: Tables) -> Compared:
-    """Each log-in is a statement of its own."""
-    ids = insert_users(tables, tables.cases // 2)
-    tables.run("UPDATE users SET sign_up_hash = 'another hash' WHERE password_hash IS NULL")
-    rows = tables.all("SELECT id, email, phone, password_hash, sign_up_hash FROM users")
-    known = {row.id: row for row in rows}
-    asked = ask(tables, ids, lambda: arguments(tables) | {"is_right": tables.chance(0.8)})
-    statement = shipped()["sign_in"].direct
-    cases, answers = [], []
-    for id, case in zip(ids, asked, strict=True):
-        provider, row = case.asked["provider"], known[id]
-        if provider == "github" or getattr(row, provider) is None:
-            continue
-        is_unknown = tables.chance(0.1)
-        address = {"email": None, "phone": None} | {provider: getattr(row, provider)}
-        hash = row.password_hash or row.sign_up_hash
-        values = {
-            "session_id": tables.id(),
-            "is_right": case.asked["is_right"],
-            "checked_password_hash": hash,
-            "provider": provider,
-            "admin_only": case.asked["admin_only"],
-            "email_confirm_required": case.asked["email_required"],
-            "phone_confirm_required": case.asked["phone_required"],
-            "sessions_per_user": 10,
-            "refresh_token_lifetime": 86400,
-            "mfa_required": "none",
-            "tells": True,
-            "notify_sign_in": False,
-            "audience": "authenticated",
-            "origin": json.dumps({"actor": "anonymous"}),
-        }
-        unknown = {name: value and f"9{value}" for name, value in address.items()}
-        everything = (
-            dict.fromkeys(shipped()["sign_in"].parameters) | values | (unknown if is_unknown else address)
-        )
-        (told,) = tables.all(statement, **everything)
-        cases.append((case, is_unknown))
-        answers.append(told.state)
-    return Compared(tables.seed, cases, answers)
-
-
-def decide_password(rules, each) -> str:
-    case, is_unknown = each
-    asked = case.asked
-    refusal = rules.refusal_of_password(
-        None if is_unknown else case.user,
-        is_right=asked["is_right"],
-        provider=asked["provider"],
-        confirmed_kinds=frozenset(kind for kind in ("email", "phone") if asked[f"{kind}_required"]),
-        admin_only=asked["admin_only"],
-        now=case.now,
-    )
-    return refusal or "live"
-
-
 def test_python_decides_as_sql_and_no_mutant_does(tables):
     check(compare(tables), sign_in, decide, MUTANTS)
 
 
-def test_python_refuses_passwords_as_the_statement_and_no_mutant_does(tables):
-    check(compare_passwords(tables), sign_in, decide_password, MUTANTS_OF_PASSWORDS)
+def compare_codes(tables: Tables) -> Compared:
+    """The session of each case has issued its code, or none has."""
+    asked = ask(tables, insert_users(tables, tables.cases), lambda: code(tables))
+    answers = decided(
+        tables,
+        """CASE WHEN ((a ->> 'expires_at')::timestamptz > now()
+                      AND ((a -> 'is_used')::boolean OR NOT (a -> 'is_handed_on')::boolean
+                           OR end_of(s, (a -> 'lifetime')::integer, (a ->> 'timebox')::float::integer)
+                              IS NULL)) IS NOT TRUE THEN 'flow_state_not_found'
+                WHEN NOT (a -> 'is_right')::boolean THEN 'bad_code_verifier'
+                WHEN (a -> 'is_used')::boolean THEN 'reused'
+                WHEN is_banned(u) THEN 'user_banned' END""",
+    )
+    return Compared(tables.seed, asked, answers)
+
+
+def code(tables: Tables) -> dict[str, object]:
+    return {
+        "expires_at": tables.ago(timedelta(0), -MINUTE, -MINUTE).isoformat(),
+        "is_used": tables.chance(0.3),
+        "is_handed_on": tables.chance(0.5),
+        "is_right": tables.chance(0.8),
+    }
+
+
+def decide_code(rules, case: Case) -> str | None:
+    asked = case.asked
+    sent = rules.AuthorizationCode(
+        expires_at=datetime.fromisoformat(asked["expires_at"]),
+        is_used=asked["is_used"],
+        is_handed_on=asked["is_handed_on"],
+    )
+    opener = case.session if asked["is_handed_on"] else None
+    facts = {"is_right": asked["is_right"], "policy": case.policy, "now": case.now}
+    return rules.verdict_on_code(sent, case.user, opener, **facts)
+
+
+def test_python_takes_codes_as_sql_and_no_mutant_does(tables):
+    check(compare_codes(tables), sign_in, decide_code, MUTANTS_OF_CODES)

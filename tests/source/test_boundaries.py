@@ -63,6 +63,14 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
     assert [reader for reader, called in readers.items() if not called & askers] == []
 
 
+def test_every_way_to_sign_in_opens_its_session_in_one_place():
+    """Sessions of applications with grants have another one, which no sign-in calls."""
+    inserting = {name for name, body in sql_bodies() if re.search(r"\bINSERT INTO sessions\b", body)}
+    assert inserting & STATEMENTS.keys() == {"insert_session", "open_client_session"}
+    homes = [source for source in SOURCES for _ in calls(source, "insert_session")]
+    assert homes == ["auth/flows/sessions/token_response.py"]
+
+
 def called_in(function: ast.FunctionDef) -> set[str]:
     """Return the names, without those of modules, of what a function calls."""
     called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]

@@ -12,9 +12,9 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from auth.flows.sessions import token_response
-from auth.flows.sessions.issuing import Issue
+from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
-from sql import queries
+from sql import acts, queries
 from tests.support.server import Methods
 
 PASSWORD, NEW_PASSWORD, WRONG_PASSWORD = "Correct-Horse-1", "Another-Horse-1", "Wrong-Horse-1"
@@ -114,18 +114,14 @@ class Person:
         client = client or self.client
         parts: Latchkey = client.application.extensions[EXTENSION]
         ip, user_agent = _origin(client)
-        row = queries.open_session(
-            parts.db,
-            session_id=str(uuid.uuid4()),
-            user_id=self.id,
-            method="password",
-            ip=ip,
-            network=ip,
-            user_agent=user_agent,
-            browser=None,
-        )
+        asked = Asked(parts, {"ip": ip, "network": ip, "user_agent": user_agent}, "anonymous")
+        proof = token_response.Proof(method="password", told=frozenset({self.email}))
+        with acts.on(parts.db, self.id) as act:
+            person = act.read(queries.select_person, user_id=self.id, session_id=None)
+            assert person is not None
+            row = token_response.open_session(asked, act, person, proof)
         user = json.loads(row.user_object)
-        issued = token_response.tokens(parts, token_response.Session(row, Issue()))
+        issued = token_response.tokens(parts, token_response.Session(row))
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 

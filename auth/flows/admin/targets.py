@@ -7,7 +7,7 @@ from auth.rules.proofs import refusal_of_administrator
 from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, Transaction, acts, queries
+from sql import Runner, acts, queries
 from sql.acts import Act
 
 # Runs first in an act on one of many users, and marks it as done.

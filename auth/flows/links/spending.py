@@ -9,16 +9,17 @@ from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.flows.account import removal
 from auth.flows.links.targets import target_of
-from auth.flows.messages.outgoing import notify
+from auth.flows.messages.outgoing import notify, proved_address
+from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
+from auth.flows.sessions.token_response import Outcome, Session, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.flows.sign_up.sign_up import dispute
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import acts, queries
 
 # The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
 Proof = dict[str, Any]
@@ -59,7 +60,7 @@ def spend(
     try:
         if is_asked(asked, for_client=for_client):
             issue, members = _issue(asked, proof, redirects, redirect_to, is_shown, is_same)
-        with asked.db.transaction() as tx:
+        with acts.begin(asked.db) as tx:
             # A refusal is raised later, so that the transaction commits the verdict or the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
             user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
@@ -90,7 +91,7 @@ def _issue(
     valid. Also returns the members of the response about the first proof.
     """
     issue, outcome = Issue(), Outcome()
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         spent = queries.spend_one_time_token(tx, **proof)
         user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
         if spent is None or user is None:
@@ -129,7 +130,7 @@ def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
 
 def _confirm_address(
     asked: Asked,
-    tx: Transaction,
+    tx: acts.Act,
     spent: Any,
     user: Any,
     redirects: bool,
@@ -157,10 +158,11 @@ def _confirm_address(
     code, session = None, None
     # Without an issue, no session is opened yet.
     if issue and redirects and spent.code_challenge and not is_elsewhere:
-        code = write_code(asked, tx, user.id, spent.code_challenge, spent.method)
+        sign_in = token_response.Proof(method=spent.method, told=frozenset({spent.target}))
+        code = write_code(asked, tx, _present(tx, user), spent.code_challenge, sign_in)
     elif issue:
-        session = open_session(asked, tx, user.id, spent.method, issue)
-        notify_of_sign_in(asked, tx, user.id, session, address=spent.target)
+        sign_in = token_response.Proof(method=spent.method, told=frozenset({spent.target}))
+        session = open_session(asked, tx, _present(tx, user), sign_in, issue)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
         "password_changed" if proved.sets_password and not is_sign_up else None,
@@ -190,7 +192,7 @@ def _confirm_address(
 
 
 def _take_new_address(
-    asked: Asked, tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool
+    asked: Asked, tx: acts.Act, spent: Any, user: Any, proof: Proof, redirects: bool
 ) -> Outcome:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind = addresses.kind_of(spent.target)
@@ -210,7 +212,7 @@ def _take_new_address(
     else:
         queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act, voids=True)
 
-    session = open_session(asked, tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
+    session = _open_at_new_address(asked, tx, user, Issue()) if _signs_in(user, proof, redirects) else None
     acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
     details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
@@ -219,9 +221,22 @@ def _take_new_address(
     return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
 
 
-def _sign_in_at_new_address(asked: Asked, tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
+def _sign_in_at_new_address(asked: Asked, tx: acts.Act, spent: Any, user: Any, issue: Issue) -> Outcome:
     """Open the session that the hook was asked about, after the change of the address."""
-    session = open_session(asked, tx, user.id, "otp", issue)
+    session = _open_at_new_address(asked, tx, user, issue)
     details = {"method": "otp", "session_id": session.session_id}
     audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
     return Outcome(Session(session, issue), redirect_to=spent.redirect_to)
+
+
+def _open_at_new_address(asked: Asked, tx: acts.Act, user: Any, issue: Issue) -> token_response.Opened:
+    person = _present(tx, user)
+    # The notice of the change tells of it.
+    sign_in = token_response.Proof(method="otp", told=frozenset({proved_address(asked, person)}))
+    return open_session(asked, tx, person, sign_in, issue)
+
+
+def _present(tx: acts.Act, user: Any) -> "queries.SelectPerson":
+    """Return the facts about a locked user after what the act has written."""
+    person = tx.read(queries.select_person, user_id=user.id, session_id=None)
+    return found(person, "user_not_found")

@@ -9,13 +9,14 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
-from auth.flows.sessions.issuing import about_new, about_own
-from auth.flows.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
+from auth.flows.sessions.issuing import about_new, about_own, is_asked
+from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, record_sign_in
 from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import audit
+from auth.rules.users import is_banned
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Database, Transaction, queries
+from sql import Database, Transaction, acts, queries
 
 log = structlog.get_logger()
 
@@ -167,21 +168,21 @@ def failed(reason: str) -> ApiError:
 def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
-    issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
-    with asked.db.transaction() as tx:
-        user = queries.lock_user(tx, user_id=passkey.user_id)
-        if user is None:
+    issue = None
+    if is_asked(asked, for_client=for_client):
+        issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
+    with acts.on(asked.db, passkey.user_id) as act:
+        person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
+        if person is None:
             raise failed(WRONG_SIGNATURE)
-        if user.is_banned:
+        if is_banned(facts.person_of(person), person.now):
             raise ApiError("user_banned")
-        refusal = _refusal(tx, user, passkey, assertion)
+        refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
-            opened = open_session(asked, tx, user.id, "webauthn", issue)
-            notify_of_sign_in(asked, tx, user.id, opened._replace(lacks_step=False))
-            session = raise_session(asked, tx, opened.session_id, "webauthn", passkey.id)
-            details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
-            audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
-            return Session(session, issue)
+            proof = Proof(method="webauthn", factor_id=passkey.id)
+            row = open_session(asked, act, person, proof, issue)
+            record_sign_in(act, person, row, method="webauthn", passkey=passkey.friendly_name)
+            return Session(row, issue)
     raise refusal
 
 

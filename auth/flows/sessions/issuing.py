@@ -8,55 +8,72 @@ session is written. Call the functions here outside any transaction, once the si
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from auth.core.tokens.access_tokens import SECOND_STEP
 from auth.extensions import TokenHook
+from auth.rules import levels
+from auth.rules.deciding import Deciding, still_decides
+from auth.rules.users import is_banned
+from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
-from auth.web.errors import unavailable
-from sql import Transaction, queries
+from auth.web.errors import found, unavailable
+from sql import Runner, Transaction, queries
 
 # Claims that the hook may not change.
 OWN_CLAIMS = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce",
               "aal", "next_aal", "is_anonymous"}  # fmt: skip
-# The digest without a token to ask about.
-_NOTHING = ""
+_NOTHING: Literal[""] = ""
 
 
 @dataclass(frozen=True)
 class Issue:
     """A token that the session with this id is about to issue. The session may not exist yet.
 
-    Without a token hook, or for a session on our pages, it is only the id. Otherwise `decides` is a digest of
-    the inputs of the decision before the call of the hook, and `answer` contains the hook's claims.
+    Without a token hook, or for a session on our pages, it is only the id. Otherwise `decides` are the inputs
+    of the decision before the call of the hook, and `answer` contains the hook's claims.
     """
 
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     user_id: str | None = None
     # The session that decides: the token's session, or the one that opens it.
     decided_by: str | None = None
-    decides: str | None = None
+    # None if no hook is asked, "" if there was no token to ask about.
+    decides: Deciding | Literal[""] | None = None
     answer: dict[str, Any] | None = None
 
     def confirm(self, tx: Transaction) -> None:
-        """Lock the user. Refuse if the inputs of the decision have changed since the hook was asked."""
-        if self.decides is not None:
-            now = queries.lock_what_decides(tx, user_id=self.user_id, session_id=self.decided_by)
-            if now.decides != self.decides:
-                raise unavailable()
+        """Refuse if the inputs of the decision have changed since the hook was asked. Call it with the user
+        locked, or the session if it is refreshed.
+        """
+        if self.decides is None:
+            return
+        present = deciding_of(tx, self.user_id, self.decided_by)
+        if not isinstance(self.decides, Deciding) or not still_decides(self.decides, present):
+            raise unavailable()
 
-    def claims(self, parts: Latchkey, composed: dict[str, Any]) -> dict[str, Any]:
-        """Return the claims to sign, from the claims that were written."""
-        if self.answer is None:
-            if token_hook(parts):
-                raise RuntimeError("a token is issued without its hook")
-            return composed
-        # The answer, with the times and the level that were written meanwhile.
-        answered = {name: value for name, value in self.answer.items() if name not in OWN_CLAIMS}
-        written = (OWN_CLAIMS | {"amr"} & self.answer.keys()) & composed.keys()
-        return answered | {name: composed[name] for name in written}
+
+def claims_of(parts: Latchkey, issue: Issue | None, composed: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims to sign, from the claims that were written."""
+    if issue is None or issue.answer is None:
+        if token_hook(parts):
+            raise RuntimeError("a token is issued without its hook")
+        return composed
+    # The answer, with the times and the level that were written meanwhile.
+    answered = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
+    written = (OWN_CLAIMS | {"amr"} & issue.answer.keys()) & composed.keys()
+    return answered | {name: composed[name] for name in written}
+
+
+def deciding_of(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
+    """Return what decides about a token of a session. Read it before the token's claims, and again once the
+    user is locked.
+    """
+    row = queries.select_deciding(on, user_id=user_id, session_id=session_id)
+    return facts.deciding_of(row) if row else None
 
 
 # Not for the session of a browser on our pages.
@@ -90,26 +107,65 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
     return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
 
 
-def _about_user(asked: Asked, issue: Issue, **steps: Any) -> Issue:
-    row = None
-    if issue.user_id:
-        known = issue.user_id, issue.decided_by
-        row = queries.select_token(asked.db, user_id=known[0], session_id=known[1], **steps)
-    return answered(
-        asked.parts,
-        issue,
-        row and compose(asked.parts, row, issue.session_id),
-        row,
-        row.amr[-1]["method"] if row else "",
-    )
+def about_refresh(asked: Asked, user_id: str, session_id: str) -> Issue:
+    """Ask the hook, which must be set, about the next token of a session."""
+    return _about_user(asked, Issue(session_id, user_id, session_id), reason="token_refresh")
 
 
-def answered(parts: Latchkey, issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
-    """Ask the hook about the claims of a row with `decides`, if it has any."""
-    ask = token_hook(parts)
-    if ask is None or claims is None:
+@dataclass(frozen=True)
+class _Token:
+    """The next token of a user."""
+
+    user_object: str
+    issued_at: int
+    aal: str
+    amr: list[dict[str, Any]]
+    lacks_step: bool
+
+
+def _about_user(
+    asked: Asked,
+    issue: Issue,
+    *,
+    method: str | None = None,
+    provider: str | None = None,
+    raises: bool = False,
+    reason: str | None = None,
+) -> Issue:
+    """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
+    `reason`, by default the last method.
+    """
+    known = {"user_id": issue.user_id, "session_id": issue.decided_by}
+    told = deciding_of(asked.db, **known)
+    row = queries.select_token(asked.db, **known) if told else None
+    user = facts.user_of_token(row, has_second_step=row.has_second_step) if row else None
+    if row is None or user is None or is_banned(user, row.now):
         return replace(issue, decides=_NOTHING)
-    return replace(issue, decides=row.decides, answer=ask(claims, method))
+    named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
+    added = named | {"timestamp": int(row.now.timestamp())}
+    aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [added])
+    if raises:
+        aal, amr = "aal2", [each for each in amr if each["method"] != method] + [added]
+    token = _Token(
+        user_object=row.user_object,
+        issued_at=int(row.now.timestamp()),
+        aal=aal,
+        amr=amr,
+        lacks_step=levels.lacks_step(user, aal, asked.parts.policy),
+    )
+    ask = found(token_hook(asked.parts), "unexpected_failure")
+    claims = compose(asked.parts, token, issue.session_id)
+    return replace(issue, decides=told, answer=ask(claims, reason or amr[-1]["method"]))
+
+
+def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], dict[str, Any]]) -> Issue:
+    """Ask the hook about a token of an API key. `compose_with` returns its claims for a user object."""
+    issue, ask = Issue(user_id=user_id), found(token_hook(asked.parts), "unexpected_failure")
+    told = deciding_of(asked.db, user_id, None)
+    row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
+    if row is None:
+        return replace(issue, decides=_NOTHING)
+    return replace(issue, decides=told, answer=ask(compose_with(row.user_object), "api_key"))
 
 
 def token_hook(parts: Latchkey) -> TokenHook | None:

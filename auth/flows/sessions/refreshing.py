@@ -50,7 +50,7 @@ def refresh(asked: Asked, token: str) -> Session:
         row = found(row, _NOT_FOUND)
         refusal = _refusal_of(asked, row, sent, window)
         if refusal is None:
-            return _refresh(asked, tx, row, sent, window, Issue(sent.session_id))
+            return _refresh(asked, tx, row, sent, window, None)
     raise _refused(asked, row, refusal)
 
 
@@ -61,18 +61,15 @@ def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
         row = found(row, _NOT_FOUND)
         refusal = _refusal_of(asked, row, sent, window)
         if refusal is None:
-            told = queries.select_what_decides(tx, **own)
             refreshes, until = refreshing.counted(row.refreshes, row.counted_until, window, row.now)
             tx.commit_with(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
     if refusal is not None:
         raise _refused(asked, row, refusal)
-    claims = issuing.compose(asked.parts, _refreshed(asked, row, row.counter), sent.session_id)
-    issue = issuing.answered(asked.parts, Issue(sent.session_id), claims, told, "token_refresh")
+    issue = issuing.about_refresh(asked, row.user_id, sent.session_id)
     with _locked(asked, sent) as (tx, present):
         if present is None or _refusal_of(asked, present, sent, None):
             raise unavailable()
-        if queries.select_what_decides(tx, **own) != told:
-            raise unavailable()
+        issue.confirm(tx)
         return _refresh(asked, tx, present, sent, None, issue)
 
 
@@ -116,7 +113,7 @@ def _refresh(
     row: "queries.LockSession",
     sent: RefreshToken,
     window: Window | None,
-    issue: Issue,
+    issue: Issue | None,
 ) -> Session:
     rotates = asked.settings.refresh_token_rotation
     counter = move(asked, tx, row, sent.counter, rotates=rotates, window=window, session_id=row.session_id)

@@ -3,19 +3,24 @@ code (RFC 7636) for it."""
 
 import hmac
 import json
+import uuid
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from auth.core import promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import Issue, about_new, compose, is_asked
-from auth.web import audit
+from auth.flows.sessions.issuing import Issue, about_new, claims_of, compose, is_asked
+from auth.rules import counts, levels, sessions
+from auth.rules.sign_in import AuthorizationCode, verdict_on_code
+from auth.rules.users import AddressKind, User
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
-from auth.web.errors import ApiError
-from sql import Transaction, queries
+from auth.web.errors import ApiError, found
+from sql import Runner, Transaction, acts, queries
 
 # In the format of GoTrue's clients.
 _WEAK_PASSWORD: dict[str, Any] = {
@@ -27,11 +32,54 @@ _WEAK_PASSWORD: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
+class Opener:
+    """A session of a browser on our pages that opens one for an application, which gets its level."""
+
+    id: str
+    session: sessions.Session
+    methods: list[dict[str, Any]]
+    factor_id: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What a user signs in with."""
+
+    # That of the session, and of the claim `amr`.
+    method: str
+    provider: str | None = None
+    # When that authenticated the user, if it was earlier.
+    authenticated_at: datetime | None = None
+    # The kind of address that was typed with a password.
+    identity: AddressKind | None = None
+    # Another hash of that password, to be stored.
+    renewed_hash: str | None = None
+    # The factor that makes this sign-in `aal2`.
+    factor_id: str | None = None
+    opener: Opener | None = None
+    # Addresses that need no notice of the sign-in: it used a message there, or they get another notice.
+    told: frozenset[str | None] = frozenset()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A new session, with what its token contains."""
+
+    session_id: str
+    counter: int
+    aal: str
+    amr: list[dict[str, Any]]
+    lacks_step: bool
+    issued_at: int
+    user_object: str
+
+
+@dataclass(frozen=True)
 class Session:
-    """A row of `open_session`, and the `Issue` of its token if it is for a client."""
+    """An `Opened` or a row with its attributes, and what the token hook was asked about it, if it was."""
 
     row: Any
-    issue: Issue
+    issue: Issue | None = None
     # Whether a data breach has exposed the password.
     is_leaked: bool = False
 
@@ -53,22 +101,117 @@ class Outcome:
 
 
 def open_session(
-    asked: Asked, tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
-) -> "queries.OpenSession":
-    """Open a session of a user whose row is locked, and return its row."""
-    issue.confirm(tx)
-    network = None if is_handed_over else asked.client["network"]
-    columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}
-    return queries.open_session(tx, **columns, browser=asked.browser, **asked.client | {"network": network})
+    asked: Asked,
+    act: acts.Act,
+    person: "queries.SelectPerson",
+    proof: Proof,
+    issue: Issue | None = None,
+) -> Opened:
+    """Open a session of a locked user. `person` has the facts after all other effects of the act.
+
+    Every way to sign in ends here. The user gets a notice if it is new.
+    """
+    if issue:
+        issue.confirm(act)
+    session_id = issue.session_id if issue else str(uuid.uuid4())
+    user, now = facts.person_of(person), act.acted_at
+    seen = _earlier_sign_ins(asked, act, person)
+    most, policy = asked.settings.sessions_per_user, asked.parts.policy
+    for id in sessions.sessions_beyond(user, facts.open_sessions_of(seen.sessions), most, policy, now):
+        queries.end_access(act, user_id=person.id, session_id=id, reason="too_many_sessions", voids=False)
+    raised = _raised_by(proof, now)
+    queries.record_sign_in(
+        act,
+        user_id=person.id,
+        identity=proof.identity,
+        password_hash=proof.renewed_hash,
+        network=_passed_network(asked, user, raised["aal"], proof),
+    )
+    row = queries.insert_session(
+        act,
+        session_id=session_id,
+        user_id=person.id,
+        method=proof.method,
+        ip=asked.client["ip"],
+        user_agent=asked.client["user_agent"],
+        # Without it, the method and the time of the session.
+        **raised | {"amr": json.dumps(raised["amr"]) if _has_methods(proof) else None},
+    )
+    lacks_step = levels.lacks_step(user, raised["aal"], policy)
+    _notify(asked, act, person, proof, seen, lacks_step=lacks_step)
+    return Opened(
+        session_id=session_id,
+        counter=row.counter,
+        aal=raised["aal"],
+        amr=raised["amr"],
+        lacks_step=lacks_step,
+        issued_at=int(now.timestamp()),
+        user_object=row.user_object,
+    )
 
 
-def notify_of_sign_in(
-    asked: Asked, tx: Transaction, user_id: str, row: Any, *, address: str | None = None
+def _earlier_sign_ins(
+    asked: Asked, act: acts.Act, person: "queries.SelectPerson"
+) -> "queries.SelectEarlierSignIns":
+    network, browser = asked.client["network"], asked.browser
+    return queries.select_earlier_sign_ins(act, user_id=person.id, network=network, browser=browser)
+
+
+def _passed_network(asked: Asked, user: User, aal: str, proof: Proof) -> str | None:
+    """Return the network if the user has passed every step there.
+
+    A thief of the cookie may hand a browser's session on.
+    """
+    if proof.opener or not levels.passes_every_step(user, aal):
+        return None
+    return asked.client["network"]
+
+
+def _raised_by(proof: Proof, now: datetime) -> dict[str, Any]:
+    """Return the columns of a new session about its level, methods and proofs."""
+    if opener := proof.opener:
+        return {
+            "aal": opener.session.aal,
+            "amr": opener.methods,
+            "opened_by": opener.id,
+            "factor_id": opener.factor_id,
+            "reauthenticated_at": sessions.authenticated_at(opener.session),
+            "factor_proved_at": opener.session.factor_proved_at,
+        }
+    method = {"method": "password" if proof.method == "sign_up" else proof.method}
+    provider = {"provider": proof.provider} if proof.provider else {}
+    columns = {
+        "aal": "aal1",
+        "amr": [method | provider | {"timestamp": int(now.timestamp())}],
+        "opened_by": None,
+        "factor_id": proof.factor_id,
+        "reauthenticated_at": proof.authenticated_at and min(proof.authenticated_at, now),
+        "factor_proved_at": None,
+    }
+    raised = {"aal": "aal2", "reauthenticated_at": now, "factor_proved_at": now}
+    return columns | (raised if proof.factor_id else {})
+
+
+def _has_methods(proof: Proof) -> bool:
+    return bool(proof.provider or proof.factor_id or proof.opener)
+
+
+def _notify(
+    asked: Asked,
+    act: acts.Act,
+    person: "queries.SelectPerson",
+    proof: Proof,
+    seen: "queries.SelectEarlierSignIns",
+    *,
+    lacks_step: bool,
 ) -> None:
-    """Notify a user of a sign-in that `is_new`, unless it was by a message to the same `address`."""
-    user = queries.lock_user(tx, user_id=user_id) if row.is_new else None
-    if user and (address is None or outgoing.proved_address(asked, user) != address):
-        outgoing.notify(asked, tx, user, "new_sign_in", lacks_step=row.lacks_step)
+    """Notify a user of a sign-in from a new network and browser."""
+    if not asked.settings.notify_sign_in or outgoing.proved_address(asked, person) in proof.told:
+        return
+    here = None if proof.opener else asked.client["network"]
+    networks = facts.networks_of_json(seen.networks)
+    if counts.is_new_sign_in(facts.person_of(person), networks, here, asked.browser):
+        outgoing.notify(asked, act, person, "new_sign_in", lacks_step=lacks_step)
 
 
 def raise_session(
@@ -89,7 +232,9 @@ def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
 def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
     row, access_tokens = session.row, parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(session.issue.claims(parts, compose(parts, row, row.session_id))),
+        "access_token": access_tokens.sign(
+            claims_of(parts, session.issue, compose(parts, row, row.session_id))
+        ),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
@@ -98,37 +243,27 @@ def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
 
 
 def write_code(
-    asked: Asked,
-    tx: Transaction,
-    user_id: str,
-    code_challenge: str,
-    method: str,
-    opened_by: str | None = None,
-    provider: str | None = None,
-    auth_time: float | None = None,
-    *,
-    tells: bool = False,
+    asked: Asked, act: acts.Act, person: "queries.SelectPerson", code_challenge: str, proof: Proof
 ) -> str:
-    """Write a code and return it. `opened_by` is the session on our pages that passes it on, if any.
+    """Write an authorization code for a sign-in, and return it. `exchange` opens the session.
 
-    If the sign-in did not use a message, `tells` sends a notice of a new sign-in.
+    The user gets a notice if the sign-in is new.
     """
-    code = one_time.new_token()
-    row = queries.write_authorization_code(
-        tx,
-        user_id=user_id,
+    code, user, now = one_time.new_token(), facts.person_of(person), act.acted_at
+    seen = _earlier_sign_ins(asked, act, person)
+    queries.write_authorization_code(
+        act,
+        user_id=person.id,
         code_hash=one_time.hash_token(code),
         code_challenge=code_challenge,
-        method=method,
-        opened_by=opened_by,
-        provider=provider,
-        auth_time=auth_time,
-        network=asked.client["network"],
-        browser=asked.browser,
+        method=proof.method,
+        opened_by=proof.opener.id if proof.opener else None,
+        provider=proof.provider,
+        authenticated_at=min(proof.authenticated_at or now, now),
+        network=_passed_network(asked, user, "aal1", proof),
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
-    if tells:
-        notify_of_sign_in(asked, tx, user_id, row)
+    _notify(asked, act, person, proof, seen, lacks_step=user.has_second_step)
     return code
 
 
@@ -136,57 +271,103 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
     """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     issue = _issue_for_code(asked, code_hash, code_challenge)
-    with asked.db.transaction() as tx:
-        owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
-        asked.noted.note(user_id=owner and owner.id)
-        known = queries.select_authorization_code(tx, code_hash=code_hash)
-        if owner is None or known is None:
-            raise ApiError("flow_state_not_found")
-        if not hmac.compare_digest(known.code_challenge, code_challenge):
-            raise ApiError("bad_code_verifier")
-        if known.session_id is None:
-            if owner.is_banned:
-                raise ApiError("user_banned")
-            row = open_application_session(
-                asked, tx, owner, known.method, issue, known.opened_by, known.provider
-            )
-            queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
-            return Session(row, issue)
+    with acts.on_found(asked.db, lambda on: _owners(on, code_hash)) as (act, owners):
+        known = queries.select_authorization_code(act, code_hash=code_hash)
+        opened_by = known and known.opened_by
+        owner = next(iter(owners), None)
+        person = act.read(queries.select_person, user_id=owner, session_id=opened_by)
+        refusal = _verdict_on_code(asked, known, person, code_challenge)
+        is_live = known is not None and person is not None and known.expires_at > person.now
+        asked.noted.note(user_id=owner if is_live else None)
+        if known is None or person is None or refusal not in (None, "reused"):
+            raise ApiError(refusal or "flow_state_not_found")
+        if refusal is None:
+            session = _open_by_code(asked, act, person, known, issue)
+            queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.row.session_id)
+            return session
         reason = "authorization_code_reused"
-        queries.end_access(tx, user_id=owner.id, session_id=known.session_id, reason=reason, voids=False)
-        audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
+        queries.end_access(act, user_id=person.id, session_id=known.session_id, reason=reason, voids=False)
+        audit.record(act, person.id, None, [reason], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
 
-def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue:
+def _owners(on: Runner, code_hash: bytes | None) -> list[str]:
+    row = queries.select_authorization_code(on, code_hash=code_hash)
+    return [row.user_id] if row else []
+
+
+def _verdict_on_code(
+    asked: Asked,
+    known: "queries.SelectAuthorizationCode | None",
+    person: "queries.SelectPerson | None",
+    code_challenge: str,
+) -> str | None:
+    if known is None or person is None:
+        return "flow_state_not_found"
+    return verdict_on_code(
+        AuthorizationCode(
+            expires_at=known.expires_at,
+            is_used=known.session_id is not None,
+            is_handed_on=known.opened_by is not None,
+        ),
+        facts.person_of(person),
+        facts.own_session_of(person),
+        is_right=hmac.compare_digest(known.code_challenge, code_challenge),
+        policy=asked.parts.policy,
+        now=person.now,
+    )
+
+
+def _open_by_code(
+    asked: Asked,
+    act: acts.Act,
+    person: "queries.SelectPerson",
+    known: "queries.SelectAuthorizationCode",
+    issue: Issue | None,
+) -> Session:
+    if known.opened_by:
+        return open_for_application(asked, act, person, known.opened_by, issue)
+    at_provider = known.authenticated_at if known.method == "oauth" else None
+    # The code was the sign-in, and has sent the notice.
+    told = frozenset({outgoing.proved_address(asked, person)})
+    proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
+    row = open_session(asked, act, person, proof, issue)
+    record_sign_in(act, person, row, method=known.method)
+    return Session(row, issue)
+
+
+def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
-    known = None
-    if is_asked(asked, for_client=True):
-        known = queries.select_authorization_code(asked.db, code_hash=code_hash)
-    if known and (known.session_id or not hmac.compare_digest(known.code_challenge, code_challenge)):
-        known = None
-    if known is None:
+    if not is_asked(asked, for_client=True):
+        return None
+    known = queries.select_authorization_code(asked.db, code_hash=code_hash)
+    opened_by, person = known and known.opened_by, None
+    if known:
+        person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
+    if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
         return about_new(asked, None, "", for_client=True)
     provider, opener = known.provider, known.opened_by
     return about_new(asked, known.user_id, known.method, for_client=True, provider=provider, opener=opener)
 
 
-def open_application_session(
-    asked: Asked,
-    tx: Transaction,
-    owner: Any,
-    method: str,
-    issue: Issue,
-    opened_by: str | None,
-    provider: str | None = None,
-) -> "queries.OpenSession":
-    """Open a session for an application, perhaps from a session on our pages, and return its row."""
-    row = open_session(asked, tx, owner.id, method, issue, is_handed_over=opened_by is not None)
-    if provider:
-        row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)
-    if opened_by:
-        level = queries.mark_opened_by(tx, session_id=row.session_id, opened_by=opened_by)
-        row = row._replace(**level._asdict())
-    details = {"method": method, "session_id": row.session_id}
-    audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
-    return row
+def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:
+    """Return the session of a browser, which `person` was read with."""
+    session = found(facts.own_session_of(person), "session_not_found")
+    row = queries.select_opener(act, session_id=session_id)
+    return Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
+
+
+def open_for_application(
+    asked: Asked, act: acts.Act, person: "queries.SelectPerson", opened_by: str, issue: Issue | None
+) -> Session:
+    """Open a session for an application from one on our pages, which `person` was read with."""
+    opener = opener_of(act, person, opened_by)
+    row = open_session(asked, act, person, Proof(method=opener.session.method, opener=opener), issue)
+    record_sign_in(act, person, row, method=opener.session.method)
+    return Session(row, issue)
+
+
+def record_sign_in(act: acts.Act, person: "queries.SelectPerson", row: Opened, **details: Any) -> None:
+    """Write the audit row and the event of a new session."""
+    details["session_id"] = row.session_id
+    audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)

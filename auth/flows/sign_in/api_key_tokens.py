@@ -7,7 +7,7 @@ from typing import Any
 from auth.core import promises
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
-from auth.flows.sessions.issuing import Issue, answered, is_asked
+from auth.flows.sessions.issuing import about_key, claims_of, is_asked
 from auth.rules.refreshing import counted
 from auth.rules.tokens import end_of_key
 from auth.web import audit, callers, facts, limits
@@ -24,15 +24,15 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
     row = _use(asked, id, key)
-    claims, issue = _compose(asked, row), Issue(user_id=row.user_id)
+    claims, issue = _compose(asked, row), None
     if is_asked(asked, for_client=True):
-        issue = answered(asked.parts, issue, claims, row, "api_key")
-        with asked.db.transaction() as tx:
-            issue.confirm(tx)
-            if _live_key(asked, tx, id, key) is None:
+        issue = about_key(asked, row.user_id, lambda user: _compose(asked, row._replace(user_object=user)))
+        with acts.on(asked.db, row.user_id) as act:
+            issue.confirm(act)
+            if _live_key(asked, act, id, key) is None:
                 raise unavailable()
     return {
-        "access_token": asked.parts.access_tokens.sign(issue.claims(asked.parts, claims)),
+        "access_token": asked.parts.access_tokens.sign(claims_of(asked.parts, issue, claims)),
         "token_type": "bearer",
         "expires_in": claims["exp"] - claims["iat"],
         "expires_at": claims["exp"],

@@ -1,32 +1,37 @@
 """An application that a browser comes from which is signed in on our pages."""
 
 from auth.core import promises
-from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import about_new, is_asked
-from auth.flows.sessions.token_response import Outcome, Session
-from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import Level
+from auth.flows.sessions.token_response import (
+    Outcome,
+    Proof,
+    open_for_application,
+    opener_of,
+    write_code,
+)
+from auth.web import Level, callers
 from auth.web.asked import Asked
-from sql import queries
+from sql import acts, queries
 
 
-def open_for_application(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
+def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
     """Open a session for an application, or write the code that stands for it.
 
     Raises `ApiError` if the second step is missing.
     """
-    opened_by, for_client = asked.caller.session_id, not code_challenge
+    caller, for_client = asked.caller, not code_challenge
+    issue = None
     if is_asked(asked, for_client=for_client):
         asked.live_caller(level)
-    issue = about_new(asked, asked.caller.user_id, "", for_client=for_client, opener=opened_by)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, caller=asked.caller_parameters(level))
-        method = queries.select_session_method(tx, session_id=opened_by).method
-        if code_challenge:
-            code = token_response.write_code(asked, tx, caller.id, code_challenge, method, opened_by)
-            return Outcome(authorization_code=code)
-        row = token_response.open_application_session(asked, tx, caller, method, issue, opened_by)
-    return Outcome(Session(row, issue))
+        issue = about_new(asked, caller.user_id, "", for_client=for_client, opener=caller.session_id)
+    with acts.on(asked.db, caller.user_id) as act:
+        person = act.read(queries.select_person, user_id=caller.user_id, session_id=caller.session_id)
+        person = callers.admit_person(person, caller, level, asked.parts.policy)
+        if not code_challenge:
+            return Outcome(open_for_application(asked, act, person, caller.session_id, issue))
+        opener = opener_of(act, person, caller.session_id)
+        proof = Proof(method=opener.session.method, opener=opener)
+        return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
 
 
 def expect_site(asked: Asked) -> None:

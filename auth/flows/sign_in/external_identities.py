@@ -2,8 +2,11 @@
 
 import hashlib
 import uuid
-from contextlib import suppress
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
@@ -14,12 +17,21 @@ from auth.flows import admission
 from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
+from auth.flows.sessions.token_response import (
+    Outcome,
+    Proof,
+    Session,
+    open_session,
+    record_sign_in,
+    write_code,
+)
 from auth.flows.sign_in.oauth import find_provider
-from auth.web import audit
+from auth.rules import identities
+from auth.rules.users import is_banned
+from auth.web import audit, facts
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, unavailable
-from sql import Transaction, queries
+from auth.web.errors import ApiError, found, unavailable
+from sql import Runner, acts, queries
 
 _TRIES = 4
 ADMINISTRATOR = "admin"
@@ -27,11 +39,12 @@ ADMINISTRATOR = "admin"
 IdToken = dict[str, Any] | None
 
 
-class _IdentityUnlinked(Exception):
-    pass
+@dataclass(frozen=True)
+class _User:
+    """The user of an identity. `is_first` if this sign-in is the first proof of the address."""
 
-
-_User: TypeAlias = "queries.LockUserByIdentity | queries.LockUserByEmail | queries.CreateUserByIdentity"
+    person: "queries.SelectPerson"
+    is_first: bool = False
 
 
 class _NewUser(Exception):
@@ -77,10 +90,10 @@ def sign_in(
     user_id = None if admission.has_hook(asked) else str(uuid.uuid4())
     is_hooked = is_asked(asked, for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
-        # Try again after a concurrent request has added or removed the identity or the user.
-        with suppress(UniqueViolation, _IdentityUnlinked):
+        # Try again after a concurrent request has added the identity or the user.
+        with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, identity, id_token, user_id) if is_hooked else Issue()
+                issue = _issue(asked, identity, id_token, user_id) if is_hooked else None
                 outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
@@ -93,12 +106,15 @@ def sign_in(
     raise unavailable()
 
 
-def _issue(asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
+def _issue(
+    asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None
+) -> Issue | None:
     """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
-    with asked.db.transaction() as tx:
-        is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
-        user = None if is_spent else _user_of(asked, tx, identity, new_user_id)
-    user_id = None if user is None or isinstance(user, ApiError) else user.id
+    user = None
+    with _with_owner(asked, identity) as (act, owner):
+        if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
+            user = _user_of(asked, act, identity, owner, new_user_id)
+    user_id = user.person.id if isinstance(user, _User) else None
     return about_new(asked, user_id, "oauth", for_client=True, provider=identity.provider)
 
 
@@ -108,112 +124,121 @@ def _try_sign_in(
     code_challenge: str | None,
     id_token: IdToken,
     user_id: str | None,
-    issue: Issue,
+    issue: Issue | None,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
-    known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
-    with asked.db.transaction() as tx:
-        if id_token and not queries.spend_id_token(tx, **id_token):
+    with _with_owner(asked, identity) as (act, owner):
+        if id_token and not queries.spend_id_token(act, **id_token):
             return Outcome(refusal=invalid_id_token())
-        user = _user_of(asked, tx, identity, user_id)
+        user = _user_of(asked, act, identity, owner, user_id)
         if isinstance(user, ApiError):
             return Outcome(refusal=user)
-        # A first proof of the address: known networks from before may belong to others.
-        is_first = not getattr(user, "email_proved", True)
+        person = user.person
+        proof = Proof(
+            method="oauth",
+            provider=identity.provider,
+            authenticated_at=_moment(identity.auth_time),
+            # A first proof of the address: known networks from before may belong to others.
+            told=frozenset({person.email}) if user.is_first else frozenset(),
+        )
         if code_challenge:
-            code = write_code(asked, tx, user.id, code_challenge, "oauth", tells=not is_first, **known)
-            return Outcome(authorization_code=code)
-        session = open_session(asked, tx, user.id, "oauth", issue)
-        if not is_first:
-            notify_of_sign_in(asked, tx, user.id, session)
-        recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
-        details = {"method": "oauth", "provider": identity.provider, "session_id": session.session_id}
-        audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
-        return Outcome(Session(session._replace(amr=recorded.amr), issue))
+            return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
+        row = open_session(asked, act, person, proof, issue)
+        record_sign_in(act, person, row, method="oauth", provider=identity.provider)
+        return Outcome(Session(row, issue))
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+@contextmanager
+def _with_owner(asked: Asked, identity: ExternalIdentity) -> Iterator[tuple[acts.Act, str | None]]:
+    """Begin an act with the owner of an identity locked, or of its proved email, if there is one.
+
+    The customer's provider of the identity stays as it is until the act ends.
+    """
+
+    def find(on: Runner) -> list[str | None]:
+        row = queries.select_owner_of_identity(
+            on,
+            provider=identity.provider,
+            subject=identity.row["subject"],
+            email=identity.email if identity.is_proved else None,
+        )
+        return [row.user_id]
+
+    def before(act: acts.Act) -> None:
+        if identity.customer:
+            act.share_provider(str(identity.customer))
+
+    with acts.on_found(asked.db, find, before) as (act, ids):
+        yield act, next(iter(ids), None)
 
 
 def _user_of(
-    asked: Asked, tx: Transaction, identity: ExternalIdentity, new_user_id: str | None
+    asked: Asked, act: acts.Act, identity: ExternalIdentity, owner: str | None, new_user_id: str | None
 ) -> "_User | ApiError":
-    """Return the locked owner of an identity, linked or created before, or the refusal."""
-    domains = _hold_customer(tx, identity) if identity.customer else []
-    if isinstance(domains, ApiError):
-        return domains
-    known = {"provider": identity.provider, "subject": identity.row["subject"]}
-    user: Any = queries.lock_user_by_identity(tx, **known)
-    by_email = user is None and identity.is_proved
-    user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
-    asked.noted.note(user_id=user and user.id, provider=identity.provider)
-    if user is None:
-        return _create_user(asked, tx, identity, new_user_id)
-    if user.is_banned:
+    """Return the user of an identity, which is linked or created if it is new, or the refusal."""
+    customer = _customer(act, identity) if identity.customer else None
+    if identity.customer and (refusal := identities.refusal_of_customer(customer, identity.email)):
+        return ApiError(refusal)
+    asked.noted.note(user_id=owner, provider=identity.provider)
+    person = act.read(queries.select_person, user_id=owner, session_id=None)
+    if person is None:
+        return _create_user(asked, act, identity, new_user_id)
+    user, subject = facts.person_of(person), identity.row["subject"]
+    if is_banned(user, person.now):
         return ApiError("user_banned")
-    if identity.customer and (
-        refusal := _refusal_of_customer(tx, user, identity.customer, domains, by_email)
-    ):
-        return refusal
-    if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
-        raise _IdentityUnlinked
-    if by_email and not _link_identity(asked, tx, user, identity):
-        return ApiError("identity_already_exists")
-    return user
+    known = {"user_id": person.id, "provider": identity.provider}
+    is_linked = queries.select_identity_of(act, **known, subject=subject) is not None
+    if customer:
+        adopted = {"user_id": person.id, "provider_id": str(identity.customer)}
+        is_adopted = not is_linked and queries.select_adoption(act, **adopted) is not None
+        refusal = identities.refusal_of_customers_user(
+            user, customer, is_linked=is_linked, is_adopted=is_adopted
+        )
+        if refusal:
+            return ApiError(refusal)
+        if is_adopted:
+            queries.spend_adoption(act, **adopted)
+    if not is_linked:
+        return _link_identity(asked, act, person, identity)
+    if not queries.use_identity(act, user_id=person.id, **identity.row):
+        raise unavailable()
+    return _User(person)
 
 
-def _hold_customer(tx: Transaction, identity: ExternalIdentity) -> "list[str] | ApiError":
-    """Hold the customer's provider of an identity until the transaction ends, and return its current
-    domains."""
-    # Also by the issuer: the provider's may have changed since the request.
-    held = queries.hold_identity_provider(tx, id=str(identity.customer), issuer=identity.issuer)
-    if held is None or not held.enabled:
-        return ApiError("sso_provider_disabled")
-    if _domain(identity.email) not in held.domains:
-        return ApiError("customer.email_address_not_authorized")
-    return held.domains
-
-
-def _refusal_of_customer(
-    tx: Transaction, user: Any, provider_id: str, domains: list[str], by_email: bool
-) -> ApiError | None:
-    """Return why a customer's provider may not sign in a locked user, or None.
-
-    It signs in users whom it created, whose address is not proved yet, or whom an administrator moved to it.
-    """
-    if user.role == ADMINISTRATOR:
-        return ApiError("admin.user_sso_conflict")
-    if not by_email:
-        is_its_address = _domain(user.email) in domains
-        return None if is_its_address else ApiError("customer.email_address_not_authorized")
-    if queries.spend_adoption(tx, user_id=user.id, provider_id=provider_id):
+def _customer(act: acts.Act, identity: ExternalIdentity) -> identities.CustomersProvider | None:
+    """Return the customer's provider of an identity, by its issuer, which may have changed meanwhile."""
+    row = queries.select_provider_of_issuer(act, id=str(identity.customer), issuer=identity.issuer)
+    if row is None:
         return None
-    # The data of a user with another proved address may be a stranger's.
-    return ApiError("user_sso_conflict") if user.email_proved or user.phone_proved else None
+    return identities.CustomersProvider(is_enabled=row.enabled, domains=frozenset(row.domains))
 
 
-def _domain(email: str | None) -> str:
-    return (email or "").rpartition("@")[2]
-
-
-def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
-    """Link an identity to the user of its email. Return False if the user has another one of the provider."""
-    if not user.email_proved:
-        queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
-    is_new = queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
-    if not queries.use_identity(tx, user_id=user.id, **identity.row):
-        return False
-    # Otherwise a concurrent request has linked it.
-    if is_new and user.email_proved:
-        # The first proof removes the user's earlier data, and a link must not restore it.
-        notify(asked, tx, user, "identity_linked", provider=identity.provider)
-    if is_new:
-        acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
-        details = {"method": "oauth", "provider": identity.provider}
-        audit.record(tx, user.id, user.email, acts, ["user.updated"], **details)
-    return True
+def _link_identity(
+    asked: Asked, act: acts.Act, person: "queries.SelectPerson", identity: ExternalIdentity
+) -> "_User | ApiError":
+    """Link an identity to the user of its email, who may have no other one of the provider."""
+    details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
+    if person.email_proved:
+        if not queries.insert_identity(act, user_id=person.id, signs_in=True, **identity.row):
+            return ApiError("identity_already_exists")
+        notify(asked, act, person, "identity_linked", provider=identity.provider)
+        audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
+        return _User(person)
+    # The first proof removes the user's earlier data, and a notice's link must not restore it.
+    queries.prove_address(act, user_id=person.id, provider="email", address=person.email, proof="provider")
+    queries.insert_identity(act, user_id=person.id, signs_in=True, **identity.row)
+    audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
+    proved = queries.select_person(act, user_id=person.id, session_id=None)
+    return _User(found(proved, "user_not_found"), is_first=True)
 
 
 def _create_user(
-    asked: Asked, tx: Transaction, identity: ExternalIdentity, user_id: str | None
+    asked: Asked, act: acts.Act, identity: ExternalIdentity, user_id: str | None
 ) -> "_User | ApiError":
     """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
@@ -224,10 +249,11 @@ def _create_user(
         raise _NewUser
     columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
     columns |= {"is_trusted": identity.is_proved, **identity.row}
-    user = queries.create_user_by_identity(tx, user_id=user_id, **columns)
+    user = queries.create_user_by_identity(act, user_id=user_id, **columns)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
-    audit.record(tx, user.id, user.email, ["user_created"], ["user.created"], **details)
-    return user
+    audit.record(act, user.id, user.email, ["user_created"], ["user.created"], **details)
+    person = act.read(queries.select_person, user_id=user.id, session_id=None)
+    return _User(found(person, "user_not_found"))
 
 
 def invalid_id_token() -> ApiError:

@@ -1,14 +1,45 @@
 """Signs in with a password. A verdict is recorded before it is revealed."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from auth.flows import admission
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Session, notify_of_sign_in
-from auth.web import limits
+from auth.flows import admission, verdicts
+from auth.flows.sessions.issuing import about_new, is_asked
+from auth.flows.sessions.token_response import Proof, Session, open_session, record_sign_in
+from auth.rules import counts
+from auth.rules.counts import Allowance, Limit
+from auth.rules.sign_in import refusal_of_password
+from auth.rules.users import AddressKind
+from auth.web import facts, limits
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, found
-from sql import queries
+from auth.web.errors import ApiError, unavailable
+from sql import acts, queries
+
+# The password may change while it is checked.
+_TRIES = 3
+_REFUSED = {"not_admin": "sign_in.not_admin"}
+
+
+@dataclass(frozen=True)
+class _Credentials:
+    """What a password is checked against, and what a wrong one counts in. There may be no user."""
+
+    email: str | None
+    phone: str | None
+    user_id: str | None
+    password_hash: str | None
+    limits: list[Limit]
+
+    @property
+    def kind(self) -> AddressKind:
+        return "email" if self.email else "phone"
+
+    def are_those_of(self, person: "queries.SelectPerson | None") -> bool:
+        """Whether they are still a user's."""
+        if person is None or (self.email or self.phone) != getattr(person, self.kind):
+            return False
+        return (person.password_hash or person.sign_up_hash) == self.password_hash
 
 
 def sign_in_with_password(
@@ -17,102 +48,138 @@ def sign_in_with_password(
     """Open a session for a `PasswordGrant` body."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     admission.check_channel(asked, email, phone, sends=False)
-    address = {"email": email, "phone": phone}
-    # An unknown address, or a user without a password, costs the same statements and hash as a wrong
-    # password.
-    known = _look_up(asked, address)
-    password_hash, issue = known.password_hash, Issue()
-    while True:
-        is_right, renewed_hash = asked.parts.passwords.check(password, password_hash), None
-        if is_right and not asked.parts.passwords.lasting.match(password_hash or ""):
+    for _ in range(_TRIES):
+        # An unknown address, or a user without a password, costs the same statements and hash as a wrong
+        # password.
+        known = _look_up(asked, email, phone)
+        is_right, renewed_hash = asked.parts.passwords.check(password, known.password_hash), None
+        if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
-        if is_right and issue.decides is None and is_asked(asked, for_client=for_client):
+        issue, verdict = None, None
+        if is_right and is_asked(asked, for_client=for_client):
             # The call of the hook also reveals that the password was right.
-            _record_verdict(asked, address, is_right)
+            _record_verdict(asked, known, is_right=is_right)
             issue = about_new(asked, known.user_id, "password", for_client=for_client)
-        row = _open(
-            asked,
-            issue,
-            is_right=is_right,
-            checked_password_hash=password_hash,
-            new_password_hash=renewed_hash,
-            provider="email" if email else "phone",
-            admin_only=admin_only,
-            **address,
-            **asked.client,
-        )
-        if row.state == "live":
-            # Only now: a refused attempt must not reveal whether its password has leaked.
-            leaked = asked.parts.leaked_passwords
-            is_leaked = leaked is not None and leaked.when_used(password)
-            if is_leaked:
-                queries.mark_password_leaked(asked.db, user_id=row.user_id)
-            return Session(row, issue, is_leaked)
-        if row.state != "password_changed":
-            raise _refusal(asked, row.state, row)
-        # A concurrent log-in has renewed the hash, or the password was changed.
-        password_hash = row.password_hash
-
-
-def _open(asked: Asked, issue: Issue, **columns: Any) -> "queries.SignIn":
-    columns |= {
-        "session_id": issue.session_id,
-        "browser": asked.browser,
-    }
-    if issue.decides is None:
-        row = queries.sign_in(asked.db, **columns, tells=False)
-        if row.state != "new_sign_in":
-            return row
-    with asked.db.transaction() as tx:
-        row = queries.sign_in(tx, **columns, tells=True)
-        if row.state == "live":
-            notify_of_sign_in(asked, tx, found(row.user_id, "user_not_found"), row)
-        if row.state == "live" or issue.answer:
-            issue.confirm(tx)
-    return row
+        with acts.begin(asked.db) as act:
+            if issue is None:
+                verdict = verdicts.record(act, known.limits, is_right=is_right)
+            act.lock_users([known.user_id])
+            # Before another refusal: the hook has decided about a user who is not so any more.
+            if issue and issue.answer is not None:
+                issue.confirm(act)
+            person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
+            refusal = verdict.refused_by if verdict else None
+            is_current = not is_right or known.are_those_of(person)
+            if refusal is None and is_current:
+                refusal = _refusal(asked, known, person, is_right, admin_only)
+            if refusal is None and is_current and person is not None:
+                proof = Proof(method="password", identity=known.kind, renewed_hash=renewed_hash)
+                row = open_session(asked, act, person, proof, issue)
+                record_sign_in(act, person, row, method="password")
+        if refusal:
+            raise _error(asked, known, refusal, verdict)
+        if not is_current:
+            # A concurrent log-in has renewed the hash, or the password or the address was changed.
+            continue
+        # Only now: a refused attempt must not reveal whether its password has leaked.
+        leaked = asked.parts.leaked_passwords
+        is_leaked = leaked is not None and leaked.when_used(password)
+        if is_leaked:
+            queries.mark_password_leaked(asked.db, user_id=known.user_id)
+        return Session(row, issue, is_leaked)
+    raise unavailable()
 
 
 def check_current_password(asked: Asked, password: str, known: Any) -> None:
     """Check the password of a signed-in user, a row with `email` and `phone`."""
-    address = {"email": known.email, "phone": None if known.email else known.phone}
     with asked.parts.passwords.queue():
-        is_right = asked.parts.passwords.check(password, _look_up(asked, address).password_hash)
-        _record_verdict(
-            asked,
-            address,
-            is_right,
-            "current_password_invalid",
-            "current_password: must be the user's password",
-        )
+        credentials = _look_up(asked, known.email, None if known.email else known.phone)
+        is_right = asked.parts.passwords.check(password, credentials.password_hash)
+        wrong = ("current_password_invalid", "current_password: must be the user's password")
+        _record_verdict(asked, credentials, *wrong, is_right=is_right)
 
 
-def _look_up(asked: Asked, address: dict[str, Any]) -> "queries.SelectPassword":
-    """Return the row of a user, or of an address without one. Refuse after too many failures."""
-    row = queries.select_password(asked.db, **address, network=asked.client["network"])
-    if row.refused_for is not None:
-        raise _too_many(asked, row.refused_for)
-    return row
-
-
-def _record_verdict(asked: Asked, address: dict[str, Any], is_right: bool, *wrong: str) -> None:
-    """Record a verdict. Refuse a right password that must not be revealed like a wrong one."""
+def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials:
+    """Return the credentials of a user, or of an address without one. Refuse after too many failures."""
     network = asked.client["network"]
-    row = queries.record_password_verdict(asked.db, **address, network=network, is_right=is_right)
-    if row.refused_by or not is_right:
-        raise _refusal(asked, row.refused_by, row, *wrong)
+    row = queries.select_credentials(asked.db, email=email, phone=phone, network=network)
+    known = _Credentials(email, phone, row.user_id, row.password_hash, _limits(asked, row, email or phone))
+    used_up = [
+        (moment - row.now).total_seconds()
+        for limit in known.limits
+        if (of := row.counts.get(limit.kind)) and of["count"] >= limit.amount
+        if (moment := datetime.fromisoformat(of["expires_at"])) > row.now
+    ]
+    if used_up:
+        about: dict[str, Any] = {"user_id": row.user_id, "address": None, "token_hash": None, "details": {}}
+        reason = "over_request_rate_limit"
+        queries.record_refusal(asked.db, **about, action="sign_in_refused", reason=reason)
+        raise _too_many(asked, max(used_up))
+    return known
 
 
-def _refusal(asked: Asked, state: str | None, row: Any, *wrong: str) -> ApiError:
-    """Return the error for a `state` of `sign_in`, with rate-limit headers for a wrong password."""
-    most = asked.settings.rate_limit_login_failures.amount
-    asked.noted.note(user_id=row.user_id, tries=row.tries, of=most)
-    if state in ("login", "account"):
-        return _too_many(asked, row.refused_for)
-    if state in (None, "user", "nobody", "invalid_credentials"):
-        if row.tries:
-            asked.noted.add_window(limits.Window(most, most - row.tries, row.seconds_left))
+def _limits(asked: Asked, row: "queries.SelectCredentials", address: str | None) -> list[Limit]:
+    """Return the limits that a wrong password counts in."""
+    settings, here = asked.settings, asked.client["network"]
+    if not settings.rate_limits_enabled:
+        return []
+    of_login, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    networks = facts.networks_of_json(row.networks)
+    return counts.password_limits(
+        address or "",
+        row.user_id,
+        here,
+        is_known=counts.is_known_network(networks, here, row.now),
+        allowance=Allowance(
+            (of_login.amount, of_login.get_expiry()), (of_account.amount, of_account.get_expiry())
+        ),
+    )
+
+
+def _record_verdict(asked: Asked, known: _Credentials, *wrong: str, is_right: bool) -> None:
+    """Record a verdict. Refuse a right password that must not be revealed like a wrong one."""
+    with acts.begin(asked.db) as act:
+        verdict = verdicts.record(act, known.limits, is_right=is_right)
+    if verdict.refused_by or not is_right:
+        raise _error(asked, known, verdict.refused_by or "invalid_credentials", verdict, *wrong)
+
+
+def _refusal(
+    asked: Asked,
+    known: _Credentials,
+    person: "queries.SelectPerson | None",
+    is_right: bool,
+    admin_only: bool,
+) -> str | None:
+    if person is None:
+        return "invalid_credentials"
+    required: dict[AddressKind, bool] = {
+        "email": asked.settings.email_confirm_required,
+        "phone": asked.settings.phone_confirm_required,
+    }
+    return refusal_of_password(
+        facts.person_of(person),
+        is_right=is_right,
+        provider=known.kind,
+        confirmed_kinds=frozenset(kind for kind, is_required in required.items() if is_required),
+        admin_only=admin_only,
+        now=person.now,
+    )
+
+
+def _error(
+    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict | None", *wrong: str
+) -> ApiError:
+    """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
+    most, tries = asked.settings.rate_limit_login_failures.amount, verdict and verdict.count
+    asked.noted.note(user_id=known.user_id, tries=tries, of=most)
+    if verdict and verdict.refused_for is not None and refusal in ("login", "account"):
+        return _too_many(asked, verdict.refused_for)
+    if refusal in ("user", "nobody", "invalid_credentials"):
+        if verdict and verdict.count and verdict.seconds_left is not None:
+            asked.noted.add_window(limits.Window(most, most - verdict.count, verdict.seconds_left))
         return ApiError(*wrong or ("invalid_credentials",))
-    return ApiError("sign_in.not_admin" if state == "not_admin" else state)
+    return ApiError(_REFUSED.get(refusal, refusal))
 
 
 def _too_many(asked: Asked, seconds: float) -> ApiError:

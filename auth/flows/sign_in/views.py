@@ -14,9 +14,10 @@ from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.input import read_body
 from auth.web.limits import limited, queued
+from sql import queries
 
 blueprint = Blueprint("token", __name__)
 _REFRESH_GRANT = schemas.RefreshGrant()
@@ -48,8 +49,9 @@ def login_admin() -> Response:
     session = sign_in_with_password(
         asked, read_body(schemas.PasswordGrant()), for_client=True, admin_only=True
     )
-    user, since = json.loads(session.row.user_object), session.row.admin_since
-    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
+    user = json.loads(session.row.user_object)
+    row = found(queries.select_administrator(latchkey.db, id=user["id"]), "user_not_found")
+    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return JsonResponse(token_response(asked.parts, session, admin_details=details))
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Session, open_session
+from auth.flows.sessions.issuing import about_new, is_asked
+from auth.flows.sessions.token_response import Proof, Session, open_session
 from auth.flows.sign_in import waiting
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
@@ -80,22 +80,24 @@ def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
 
 def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[str, str]) -> Session | None:
     """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
-    found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
+    person = found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
     if is_asked(asked, for_client=True):
         audit.record(act, user_id, email, ["user_created"], ["user.created"], **made)
         return None
-    row = open_session(asked, act, user_id, made["method"], Issue())
+    row = open_session(asked, act, person, Proof(method=made["method"]))
     done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
     audit.record(act, user_id, email, done, events, **made, session_id=row.session_id)
-    return Session(row, Issue())
+    return Session(row)
 
 
 def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Session:
     """Open the session of a new user with the answer of the token hook."""
     issue = about_new(asked, user_id, method, for_client=True)
     with acts.on(asked.db, user_id) as act:
-        found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
-        row = open_session(asked, act, user_id, method, issue)
+        person = found(
+            act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"
+        )
+        row = open_session(asked, act, person, Proof(method=method), issue)
         details = {"method": method, "session_id": row.session_id}
         audit.record(act, user_id, email, ["signed_in"], ["auth.login"], **details)
     return Session(row, issue)

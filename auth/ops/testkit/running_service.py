@@ -24,7 +24,7 @@ from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
 from auth.flows.sessions.issuing import about_new
-from auth.flows.sessions.token_response import Session, tokens
+from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
 from auth.ops.testkit.process import Process
@@ -244,16 +244,16 @@ class Service:
         self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
     ) -> Session:
         issue = about_new(asked, user_id, "password", for_client=for_client)
-        columns = {"session_id": issue.session_id, "user_id": user_id, "method": "password"}
-        with self._parts.db.transaction() as tx:
-            session: Any = queries.open_session(tx, **columns, browser=None, **asked.client)
-            if session is None:
+        with acts.on(self._parts.db, user_id) as act:
+            person = act.read(queries.select_person, user_id=user_id, session_id=None)
+            if person is None:
                 raise Refused("This user does not exist")
+            proof = Proof(method="password", told=frozenset({person.email, person.phone}))
+            session: Any = open_session(asked, act, person, proof, issue)
             if aal == "aal2" or (aal is None and session.lacks_step):
-                factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=None)
+                factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
                 factor_id = factors[0].id if factors else None
-                raised = {"method": "totp", "factor_id": factor_id, "network": asked.client["network"]}
-                session = queries.raise_session(tx, session_id=session.session_id, **raised)
+                session = raise_session(asked, act, session.session_id, "totp", factor_id)
             return Session(session, issue)
 
     def _add_totp(self, user_id: str) -> None:

@@ -178,7 +178,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect(next_url)
     if destination:
         # Refuse if the second step is missing.
-        outcome = applications.open_for_application(current_asked(), destination.code_challenge, level)
+        outcome = applications.hand_on(current_asked(), destination.code_challenge, level)
         return redirect_signed_in(destination.url, outcome)
     if destination.then:
         # After a form of ours: another site may have started a GET request.

@@ -462,6 +462,11 @@ class TestServer:
         assert told["jti"] == session.claims["jti"]
         assert database.value("SELECT id::text FROM sessions") == session.id
 
+    def test_banned_user_is_refused_without_a_call(self, served, http_hook, alice, database):
+        database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
+        assert_error(alice.try_to_sign_in(client=served), 403, "user_banned", "User is banned")
+        assert http_hook.requests == []
+
     def test_concurrent_refreshes_get_the_same_refresh_token(self, served, alice):
         session = alice.sign_in(client=served)
         clients = [served.application.test_client() for _ in range(6)]

@@ -9,7 +9,7 @@ import pytest
 from auth.core.tokens import one_time
 from auth.flows import ends
 from auth.rules.ends import SIZES, Reason, Size
-from sql import load_statements, queries, schema
+from sql import acts, load_statements, queries, schema
 from tests.support.api_keys import make_key, use
 from tests.support.contract import OPENAPI
 from tests.support.factors import set_up
@@ -67,19 +67,20 @@ class Holdings:
     def _code(self, session: Any) -> str:
         """Return a code that the session has handed over to an application."""
         code = one_time.new_token()
-        queries.write_authorization_code(
-            self._parts.db,
-            user_id=self.person.id,
-            code_hash=one_time.hash_token(code),
-            code_challenge=CHALLENGE,
-            method="password",
-            opened_by=session.id,
-            provider=None,
-            auth_time=None,
-            network="192.0.2.0",
-            browser=None,
-            authorization_code_lifetime=300,
-        )
+        with acts.on(self._parts.db, self.person.id) as act:
+            act.read(queries.select_person, user_id=self.person.id, session_id=None)
+            queries.write_authorization_code(
+                act,
+                user_id=self.person.id,
+                code_hash=one_time.hash_token(code),
+                code_challenge=CHALLENGE,
+                method="password",
+                opened_by=session.id,
+                provider=None,
+                authenticated_at=None,
+                network=None,
+                authorization_code_lifetime=300,
+            )
         return code
 
     def _exchange(self, code: str) -> Any:

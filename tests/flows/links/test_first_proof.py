@@ -407,7 +407,7 @@ def test_only_one_function_proves_an_address():
 def test_only_one_function_sets_a_password():
     """A rehash at a sign-in stores the same password."""
     statements = {name for name, each in load_statements().items() if _SETS_PASSWORD.search(each.direct)}
-    assert statements == {"sign_in", "dispute_sign_up"}
+    assert statements == {"record_sign_in", "dispute_sign_up"}
     functions = {
         path.name for path in schema.FUNCTIONS.glob("*.sql") if _SETS_PASSWORD.search(path.read_text())
     }

@@ -1,0 +1,49 @@
+"""Identities of providers (rule 10): which provider may sign in which user."""
+
+from dataclasses import dataclass
+
+from auth.rules.refusals import Refusal
+from auth.rules.users import Address, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomersProvider:
+    """The provider of a customer, which signs in addresses of its domains."""
+
+    is_enabled: bool
+    domains: frozenset[str]
+
+
+def refusal_of_customer(provider: CustomersProvider | None, email: str | None) -> Refusal | None:
+    """Refuse what a customer's provider says about an address of others. None has another issuer now."""
+    if provider is None or not provider.is_enabled:
+        return "sso_provider_disabled"
+    return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
+
+
+def refusal_of_customers_user(
+    user: User, provider: CustomersProvider, *, is_linked: bool, is_adopted: bool
+) -> Refusal | None:
+    """Refuse an administrator, and a user who is not the customer's.
+
+    A customer's provider signs in users whom it created (`is_linked`), whose addresses nobody has proved, or
+    whom an administrator moved to it (`is_adopted`). The data of a user with another proved address may be a
+    stranger's.
+    """
+    if user.role == "admin":
+        return "admin.user_sso_conflict"
+    if is_linked:
+        is_its_address = domain_of(_value(user.email)) in provider.domains
+        return None if is_its_address else "customer.email_address_not_authorized"
+    if is_adopted:
+        return None
+    is_proved = any(address is not None and address.is_proved for address in (user.email, user.phone))
+    return "user_sso_conflict" if is_proved else None
+
+
+def domain_of(email: str | None) -> str:
+    return (email or "").rpartition("@")[2]
+
+
+def _value(address: Address | None) -> str | None:
+    return None if address is None else address.value
