@@ -29,7 +29,7 @@ def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
             claim(tx)
         yield tx
         # This comes last, because the statements may have waited for locks since the guard's check.
-        if asked.actor != "service_role" and not asked.live_caller(on=tx).is_admin:
+        if asked.actor != "service_role" and asked.live_caller(on=tx).role != "admin":
             raise ApiError("not_admin")
 
 

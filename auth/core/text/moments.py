@@ -11,6 +11,11 @@ from auth.core.text.catalogues import DEFAULT, string
 _UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60))
 
 
+def iso_8601(moment: datetime) -> str:
+    """Return a time as the API writes it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def ago(timestamp: str, language: str) -> Markup:
     """Return how long ago a time was, such as `3 minutes ago`, with the time itself as title."""
     moment = datetime.fromisoformat(timestamp)

@@ -13,12 +13,12 @@ from auth.extensions import Waiting
 from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows.account import grants
-from auth.flows.sign_in.reauthentication import lock_caller
-from auth.web import Level, cookies, g, guard
+from auth.flows.sign_in.reauthentication import admit_caller
+from auth.web import Level, cookies, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from sql import Database, Transaction, queries
+from sql import Database, Transaction, acts, queries
 
 # Missing steps of an approval, as errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
 # last two.
@@ -131,8 +131,8 @@ def approve_in_browser(
     authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return the URL with the code, or the missing step."""
-    with latchkey.db.transaction() as tx:
-        user = lock_caller(current_asked(), tx, caller=guard.caller(Level.AAL2))
+    with acts.on(latchkey.db, g.caller.user_id) as tx:
+        user = admit_caller(current_asked(), tx, level=Level.AAL2)
         asked = find(tx, authorization_id, browser=browser)
         missing = obstacle(asked)
         if not may_approve(missing, has_agreed=has_agreed):

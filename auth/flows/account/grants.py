@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from auth.flows.messages.outgoing import notify
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 def own(asked: Asked) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
 
 def withdraw(asked: Asked, client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one."""
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         known = queries.select_grant(tx, user_id=asked.caller.user_id, client_id=client_id)
-        caller = lock_caller(asked, tx, removing("grant", known.id if known else ""))
+        caller = admit_caller(asked, tx, removing("grant", known.id if known else ""))
         return remove(tx, caller, client_id=client_id)

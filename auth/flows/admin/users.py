@@ -1,5 +1,6 @@
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
@@ -155,7 +156,7 @@ def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
     queries.end_lost_access_of_user(tx, user_id=id)
 
 
-def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
+def _remove(asked: Asked, tx: Transaction, before: Any, kinds: Sequence[str], ids: list[str]) -> list[str]:
     providers = removal.removed_providers(tx, before.id, kinds, ids)
     grants.remove(tx, before, ids=ids)
     api_keys.remove_of(asked, tx, before, ids, is_told=False)

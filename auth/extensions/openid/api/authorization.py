@@ -16,7 +16,7 @@ from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import (
     Level,
     answers_frames,
@@ -39,7 +39,7 @@ from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 blueprint = Blueprint("authorization", __name__)
 
@@ -166,8 +166,8 @@ def get_authorization(authorization_id: str) -> Response:
     guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
+    with acts.on(latchkey.db, g.caller.user_id) as tx:
+        user, asked = admit_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
         if asked.request.user_id is None:
             queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
         else:
@@ -198,8 +198,8 @@ def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
     action = read_body(schemas.Decision())["action"]
-    with latchkey.db.transaction() as tx:
-        user, asked = lock_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
+    with acts.on(latchkey.db, g.caller.user_id) as tx:
+        user, asked = admit_caller(current_asked(), tx), consent.find(tx, authorization_id, is_by_token=True)
         _check_own(asked)
         if action == "deny":
             return jsonify(redirect_url=consent.deny(tx, asked))

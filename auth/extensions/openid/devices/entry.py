@@ -16,7 +16,7 @@ from auth.core.text import names, user_agents
 from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
 from auth.flows.account import grants
-from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
+from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.web import Level, browser_sessions, form_schemas, forms, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -24,7 +24,7 @@ from auth.web.errors import ApiError, found
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import known_id, read_form
-from sql import Database, Transaction, queries
+from sql import Database, Transaction, acts, queries
 
 blueprint = Blueprint("devices", __name__)
 
@@ -138,8 +138,8 @@ def _find(db: Database | Transaction, id: str) -> _Asked:
 
 
 def _decided(id: str, action: str) -> Response:
-    with latchkey.db.transaction() as tx:
-        user = lock_caller(current_asked(), tx, _ACT, caller=guard.caller(Level.AAL2))
+    with acts.on(latchkey.db, g.caller.user_id) as tx:
+        user = admit_caller(current_asked(), tx, _ACT, level=Level.AAL2)
         asked = _find(tx, id)
         is_allowed = action == "approve" and asked.request.may_use
         if is_allowed:

@@ -40,7 +40,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     try:
         asked = consent.find(latchkey.db, authorization_id)
     except ApiError:
-        website = known and consent.website_of(authorization_id)
+        website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
             raise
         return _signed_in(f"/{here}", known, website, problem)
