@@ -48,6 +48,30 @@ class Act:
     added_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What the user has, but was not created with."""
+
+    id: str
+    kind: Kind
+    added_at: datetime
+
+
+def acts_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Act]:
+    """The acts on what a removal names by its id, or by its kind: the id of an addition says its kind."""
+    if verb != "remove":
+        return [Act(verb=verb, kind=kind)]
+    named = [each for each in additions if (each.kind == kind if id is None else each.id == id)]
+    if not named:
+        return [Act(verb=verb, kind=kind)]
+    return [Act(verb=verb, kind=each.kind, added_at=each.added_at) for each in named]
+
+
+def is_recent(addition: Addition, now: datetime) -> bool:
+    """Whether a thief may have made an addition, which the user can take back."""
+    return addition.added_at >= now - RECENT_AGE
+
+
 def refusal_of_acts(
     acts: Iterable[Act],
     user: User,

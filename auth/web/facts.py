@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.counts import Network
-from auth.rules.policy import FRESH_AGE, RECENT_AGE, Policy
-from auth.rules.proofs import Kind
+from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import Address, User
@@ -143,11 +143,13 @@ def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
     ]
 
 
-def kind_of(addition: "queries.ListAdditions") -> Kind:
-    """Return the kind of what an addition added."""
-    return "factor" if addition.type in ("totp", "webauthn") else cast(Kind, addition.type)
-
-
-def is_recent(addition: "queries.ListAdditions") -> bool:
-    """Whether a thief may have made an addition."""
-    return addition.added_at >= addition.now - RECENT_AGE
+def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
+    """Return what was added to a user."""
+    return [
+        Addition(
+            id=row.id,
+            kind="factor" if row.type in ("totp", "webauthn") else cast(Kind, row.type),
+            added_at=row.added_at,
+        )
+        for row in rows
+    ]

@@ -9,6 +9,7 @@ from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import proof_needed, remove
+from auth.rules.proofs import is_recent
 from auth.rules.remaining import refusal_of_removal
 from auth.rules.users import AddressKind
 from auth.web import audit, facts
@@ -22,10 +23,11 @@ _FACTORS = ("totp", "webauthn", "passkey")
 
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
+    rows = queries.list_additions(db, user_id=user_id)
     return [
         {"id": row.id, "type": row.type, "added_at": iso_8601(row.added_at), "label": row.label}
-        for row in queries.list_additions(db, user_id=user_id)
-        if facts.is_recent(row)
+        for row, addition in zip(rows, facts.additions_of(rows), strict=True)
+        if is_recent(addition, row.now)
     ]
 
 

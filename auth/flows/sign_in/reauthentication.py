@@ -146,19 +146,10 @@ def _refusal(
     if refusal or session is None:
         return refusal
     removes = any(act.verb == "remove" for act in wanted)
-    additions = queries.list_additions(on, user_id=caller.user_id) if removes else []
-    named = [each for act in wanted for each in _acts_on(additions, act)]
+    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id) if removes else ())
+    named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
     user = facts.person_of(known)
     return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
-
-
-def _acts_on(additions: "list[queries.ListAdditions]", act: Act) -> list[proofs.Act]:
-    """Return an act on each credential that it removes. What the user was created with is no addition."""
-    own = [(each.id, facts.kind_of(each), each.added_at) for each in additions if act.verb == "remove"]
-    chosen = [each for each in own if (each[1] == act.kind if act.id is None else each[0] == act.id)]
-    return [proofs.Act(verb="remove", kind=kind, added_at=added_at) for _, kind, added_at in chosen] or [
-        proofs.Act(verb=act.verb, kind=act.kind)
-    ]
 
 
 def check_credential(
