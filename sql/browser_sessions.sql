@@ -2,11 +2,9 @@
 INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
--- name: know_browser(session_id uuid, browser text)
--- Call it after the user has passed all their steps.
-SELECT know_network(user_id, :browser)
-  FROM sessions
- WHERE id = :session_id AND (aal = 'aal2' OR NOT has_second_step(user_id));
+-- name: know_browser(user_id uuid, browser text)
+-- Call it after the user has passed every step.
+SELECT know_network(:user_id, :browser);
 
 -- name: select_browser_session(token_hash bytea)
 --   -> row? (converted_at?, banned_until?, oldest_factor_at?, email?, phone?, name?, ended_at?,
@@ -62,9 +60,8 @@ UPDATE browser_sessions
 -- name: select_session_method(session_id uuid) -> row
 SELECT method FROM sessions WHERE id = :session_id;
 
--- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text) -> row
-SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,
-       coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),
+-- name: select_second_steps(user_id uuid, added_before timestamptz) -> row
+SELECT coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),
                 '[]') AS apps,
        coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'webauthn'),
                 '[]') AS keys,

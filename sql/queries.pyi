@@ -263,7 +263,7 @@ def count_stale_user_objects(on: Runner, /) -> CountStaleUserObjects: ...
 
 def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def know_browser(on: Runner, /, *, session_id: str | None, browser: str | None) -> int: ...
+def know_browser(on: Runner, /, *, user_id: str | None, browser: str | None) -> int: ...
 
 class SelectBrowserSession(NamedTuple):
     session_id: str
@@ -315,7 +315,6 @@ class SelectSessionMethod(NamedTuple):
 def select_session_method(on: Runner, /, *, session_id: str | None) -> SelectSessionMethod: ...
 
 class SelectSecondSteps(NamedTuple):
-    is_required: bool
     apps: Any
     keys: Any
     has_passkey: bool
@@ -686,7 +685,9 @@ class SelectFactor(NamedTuple):
     is_verified: bool
     secret: memoryview | None
     last_step: int | None
-    moment: float
+    created_at: datetime
+    is_begun_here: bool
+    now: datetime
 
 def select_factor(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> SelectFactor | None: ...
 
@@ -697,14 +698,9 @@ class ListTotpFactors(NamedTuple):
     is_verified: bool
     secret: memoryview
     last_step: int | None
-    moment: float
+    now: datetime
 
 def list_totp_factors(on: Runner, /, *, user_id: str | None, verified_before: datetime | str | None) -> list[ListTotpFactors]: ...
-
-class SelectTrustedBefore(NamedTuple):
-    moment: datetime
-
-def select_trusted_before(on: Runner, /, *, user_id: str | None) -> SelectTrustedBefore: ...
 
 def forget_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -752,11 +748,10 @@ class ListFactors(NamedTuple):
 
 def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: ...
 
-class SelectMayHaveRecoveryCodes(NamedTuple):
-    has_factor: bool
+class SelectHasRecoveryCodes(NamedTuple):
     has_codes: bool
 
-def select_may_have_recovery_codes(on: Runner, /, *, user_id: str | None) -> SelectMayHaveRecoveryCodes: ...
+def select_has_recovery_codes(on: Runner, /, *, user_id: str | None) -> SelectHasRecoveryCodes: ...
 
 class ReplaceRecoveryCodes(NamedTuple):
     friendly_name: str
@@ -1858,10 +1853,13 @@ class SelectCredential(NamedTuple):
 
 def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
 
-class UseCredential(NamedTuple):
-    rose: bool
+class SelectCounter(NamedTuple):
+    sign_count: int | None
+    backup_eligible: bool | None
 
-def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> UseCredential | None: ...
+def select_counter(on: Runner, /, *, id: str | None) -> SelectCounter | None: ...
+
+def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> int: ...
 
 class WritePasskey(NamedTuple):
     id: str
@@ -1869,7 +1867,7 @@ class WritePasskey(NamedTuple):
 
 def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> WritePasskey: ...
 
-def record_first_passkey(on: Runner, /, *, session_id: str | None, user_id: str | None, passkey_id: str | None) -> int: ...
+def record_first_passkey(on: Runner, /, *, session_id: str | None, passkey_id: str | None) -> int: ...
 
 class ListPasskeys(NamedTuple):
     passkeys: str
@@ -2306,7 +2304,7 @@ class ListAskedFactors(NamedTuple):
     sign_count: int | None
     transports: list[str] | None
     backup_eligible: bool | None
-    moment: float
+    now: datetime
     added_before: datetime
     is_removed: bool
 

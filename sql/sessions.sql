@@ -167,14 +167,15 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
  CROSS JOIN begin_session(:session_id, signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
--- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
+-- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text,
+--                     acted_at timestamptz)
 --   -> row (passed?)
 -- Skips a counter, which voids all earlier refresh tokens: a thief may have them.
 UPDATE sessions AS s
    SET aal = 'aal2',
        amr = with_second_step(methods_of(s), :method),
-       factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), first_passkey_at = NULL,
-       counter = s.counter + 2, refreshed_at = now()
+       factor_id = :factor_id, reauthenticated_at = :acted_at, factor_proved_at = :acted_at, first_passkey_at = NULL,
+       counter = s.counter + 2, refreshed_at = :acted_at
   FROM users AS u
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,

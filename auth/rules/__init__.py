@@ -10,6 +10,7 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     sign_in, devices          who may sign in
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps
+    factors                   which may be verified, which are trusted, and which may be copies
     remaining                 what must remain
     counts, messages          verdicts, known networks, windows and totals; when a notice is due
 """

@@ -25,6 +25,11 @@ def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
     return aal < "aal2" and (user.has_second_step or must_have_step(user, policy))
 
 
+def has_passed(user: User, session: Session) -> bool:
+    """Whether a session has passed every step that its user has."""
+    return session.aal >= "aal2" or not user.has_second_step
+
+
 def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
     """The lower level of the session and of its access token, which may be older than its second step.
 

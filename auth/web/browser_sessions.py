@@ -17,7 +17,7 @@ from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
 from auth.rules.sessions import proved_at
 from auth.rules.users import has_factor
-from auth.web import Level, cookies, facts, g, guard
+from auth.web import Level, callers, cookies, facts, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
@@ -109,7 +109,10 @@ def forget(response: Response) -> None:
 def remember(response: Response, token: str) -> None:
     """Set the cookie of the caller's session, and one that makes this browser known at the next sign-in."""
     known = cookies.browser_secret(cookies.KNOWN)
-    queries.know_browser(latchkey.db, session_id=g.caller.session_id, browser=cookies.browser_name(known))
+    row = callers.select(latchkey.db, g.caller)
+    session = row and facts.own_session_of(row)
+    if row and session and levels.has_passed(facts.person_of(row), session):
+        queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
     cookies.remember(response, SESSION, token, max_age=_LONGEST)
     cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
 

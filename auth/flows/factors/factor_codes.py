@@ -121,5 +121,5 @@ def _step(asked: Asked, sealed: bytes, factor_id: str, code: str, moment: float)
 
 def _unused_step(asked: Asked, factor: Any, code: str) -> int | None:
     # A security key has no secret.
-    step = factor.secret and _step(asked, bytes(factor.secret), factor.id, code, factor.moment)
+    step = factor.secret and _step(asked, bytes(factor.secret), factor.id, code, factor.now.timestamp())
     return step if step is not None and step > (factor.last_step or -1) else None

@@ -1,8 +1,10 @@
 """Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
+from auth.core import promises
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE
 from auth.flows.factors import factor_codes
@@ -12,6 +14,7 @@ from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
+from auth.rules.factors import may_verify
 from auth.web import audit, targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -301,7 +304,14 @@ def _find(
 ) -> "queries.SelectFactor":
     """Return a factor's row; with `verified_in`, only one that this session may verify."""
     row = queries.select_factor(db, id=factor_id, user_id=user_id, session_id=verified_in)
-    return found(row, "mfa_factor_not_found")
+    factor = found(row, "mfa_factor_not_found")
+    begun = {"is_verified": factor.is_verified, "is_begun_here": factor.is_begun_here}
+    lifetime = timedelta(seconds=promises.ENROLMENT_LIFETIME)
+    if verified_in and not may_verify(
+        **begun, created_at=factor.created_at, lifetime=lifetime, now=factor.now
+    ):
+        raise ApiError("mfa_factor_not_found")
+    return factor
 
 
 def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None, **others: Any) -> None:

@@ -32,9 +32,9 @@ def create(
     codes = recovery_codes.new_codes()
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, add("recovery_codes"), given=given)
-        known = queries.select_may_have_recovery_codes(tx, user_id=caller.id)
-        if not known.has_factor:
+        if caller.oldest_factor_at is None:
             raise ApiError("mfa_recovery_codes_sole_factor")
+        known = queries.select_has_recovery_codes(tx, user_id=caller.id)
         if replaces is not None and replaces != known.has_codes:
             raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
         made = [

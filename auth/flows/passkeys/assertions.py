@@ -13,7 +13,9 @@ from auth.core.text.moments import iso_8601
 from auth.flows.sessions.issuing import about_new, about_own
 from auth.flows.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
 from auth.flows.sign_in.reauthentication import admit_caller
-from auth.web import audit
+from auth.rules.factors import counter_rose, may_be_copy
+from auth.rules.users import is_banned
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Database, Transaction, acts, queries
@@ -141,17 +143,18 @@ def require_older(credential: Any, added_before: Any) -> None:
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    used = queries.use_credential(
-        tx,
-        id=credential.id,
-        sign_count=assertion.new_sign_count,
-        backed_up=assertion.credential_backed_up,
-    )
-    if used and used.rose:
+    known, new = queries.select_counter(tx, id=credential.id), assertion.new_sign_count
+    if known is None:
+        return failed(WRONG_SIGNATURE)
+    is_copy = may_be_copy(known.sign_count or 0, new, is_synced=known.backup_eligible)
+    if not is_copy:
+        # Copies of a synced passkey have counters of their own.
+        queries.use_credential(tx, id=credential.id, sign_count=new, backed_up=assertion.credential_backed_up)
+    if counter_rose(known.sign_count or 0, new):
         return None
-    about = {"passkey": credential.friendly_name} | ({"is_synced": True} if used else {})
+    about = {"passkey": credential.friendly_name} | ({} if is_copy else {"is_synced": True})
     audit.record(tx, credential.user_id, email, ["passkey_counter_fell"], [], **about)
-    if used:
+    if not is_copy:
         return None
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
     return counter_fell()
@@ -169,11 +172,11 @@ def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
-    with asked.db.transaction() as tx:
-        user = queries.lock_user(tx, user_id=passkey.user_id)
+    with acts.on(asked.db, passkey.user_id) as tx:
+        user = tx.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if user is None:
             raise failed(WRONG_SIGNATURE)
-        if user.is_banned:
+        if is_banned(facts.person_of(user), user.now):
             raise ApiError("user_banned")
         refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:

@@ -60,8 +60,8 @@ def finish_registration(asked: Asked, known: "queries.SelectPerson", body: dict[
         if asked.caller.expires_at is None:
             # A browser's session: the registration has verified the user, like a use of the passkey.
             raise_session(asked, tx, session_id, "webauthn", row.id)
-        else:
-            queries.record_first_passkey(tx, session_id=session_id, user_id=caller.id, passkey_id=row.id)
+        elif caller.aal == "aal1" and caller.first_factor_at is None:
+            queries.record_first_passkey(tx, session_id=session_id, passkey_id=row.id)
         if was_anonymous:
             first_address.finish_by_passkey(asked, tx, caller.id, asked.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
