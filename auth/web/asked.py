@@ -29,7 +29,7 @@ class Asked:
     user: Caller | None = None
     # That of the route.
     level: Level = Level.SESSION
-    # The row of `use_browser_session`, in the console.
+    # The `BrowserSession`, in the console.
     administrator: Any = None
     in_dialect: bool = False
     # The header Accept-Language, and the query.

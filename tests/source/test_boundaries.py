@@ -63,6 +63,24 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
     assert [reader for reader, called in readers.items() if not called & askers] == []
 
 
+def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
+    acting = {
+        f"{source}:{function.name}": function
+        for source in SOURCES
+        for function in nodes(source)
+        if isinstance(function, ast.FunctionDef)
+        for call in calls_in(function)
+        if ast.unparse(call.func) in ("acts.on", "acts.begin")
+    }
+    of_callers = {name: each for name, each in acting.items() if "caller.user_id" in ast.unparse(each)}
+    assert len(of_callers) > 20
+    assert [name for name, each in of_callers.items() if "admit_caller" not in called_in(each)] == []
+
+
+def calls_in(function: ast.FunctionDef) -> list[ast.Call]:
+    return [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+
+
 def called_in(function: ast.FunctionDef) -> set[str]:
     """Return the names, without those of modules, of what a function calls."""
     called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]

@@ -51,7 +51,7 @@ def removed_providers(
 def take_away(
     asked: Asked, tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
 ) -> str | None:
-    """Remove identities and recent additions of a caller whom `lock_caller` has let through. End the other
+    """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
     """
     providers = removed_providers(tx, caller.id, providers, ids)

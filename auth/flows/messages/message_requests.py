@@ -83,9 +83,9 @@ def write_requested(
 
 
 def send_reauthentication_code(
-    asked: Asked, known: Any, bound_to: Mapping[str, bytes | None] | None = None
+    asked: Asked, known: "queries.SelectPerson", bound_to: Mapping[str, bytes | None] | None = None
 ) -> str:
-    """Send the caller, a row of `select_caller`, a code and return the message's id."""
+    """Send the caller, whose row is `known`, a code and return the message's id."""
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")
