@@ -5,11 +5,6 @@ SELECT record_mail_proof(:user_id, :network);
 -- For a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
--- name: select_level_since(user_id uuid, moment timestamptz) -> row
--- The proof that a session had at a moment, when its user may not have had a factor yet.
-SELECT CASE WHEN EXISTS (SELECT FROM factors WHERE user_id = :user_id AND verified_at <= :moment)
-            THEN 'aal2' ELSE 'aal1' END AS aal;
-
 -- name: count_verified_factors(user_id uuid) -> row
 SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
   FROM factors

@@ -662,11 +662,6 @@ def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None
 
 def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class SelectLevelSince(NamedTuple):
-    aal: str
-
-def select_level_since(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> SelectLevelSince: ...
-
 class CountVerifiedFactors(NamedTuple):
     enrolled: int
     total: int

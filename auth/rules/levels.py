@@ -25,6 +25,11 @@ def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
     return aal < "aal2" and (user.has_second_step or must_have_step(user, policy))
 
 
+def level_at(user: User, moment: datetime) -> Aal:
+    """The level of a proof that a session gave at a moment, when its user may not have had a factor yet."""
+    return "aal1" if user.oldest_factor_at is None or user.oldest_factor_at > moment else "aal2"
+
+
 def has_passed(user: User, session: Session) -> bool:
     """Whether a session has passed every step that its user has."""
     return session.aal >= "aal2" or not user.has_second_step

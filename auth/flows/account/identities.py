@@ -17,6 +17,7 @@ from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
+from auth.rules.levels import level_at
 from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
 from auth.web import Level, audit, facts
@@ -51,7 +52,9 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow."""
     # `begin` has checked the token and the proof against the factors at that time. Since then, the user's
     # first factor may have raised the session.
-    aal = queries.select_level_since(asked.db, user_id=flow.user_id, moment=flow.created_at).aal
+    ids = {"user_id": flow.user_id, "session_id": flow.session_id}
+    known = found(queries.select_person(asked.db, **ids), "session_not_found")
+    aal = level_at(facts.person_of(known), flow.created_at)
     asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
     _ask(asked, identity, flow.user_id)
     with acts.on(asked.db, flow.user_id) as tx:

@@ -29,7 +29,8 @@ def create(
     With `with_factor`, the notice of the factor just added covers both: its link removes the codes too.
     """
     given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
-    codes = recovery_codes.new_codes()
+    codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
+    made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, add("recovery_codes"), given=given)
         if caller.oldest_factor_at is None:
@@ -37,9 +38,6 @@ def create(
         known = queries.select_has_recovery_codes(tx, user_id=caller.id)
         if replaces is not None and replaces != known.has_codes:
             raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
-        made = [
-            asked.parts.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes
-        ]
         name = body.get("friendly_name")
         row = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made, friendly_name=name)
         audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])

@@ -144,7 +144,7 @@ def _refusal(
     caller, session = asked.caller, facts.own_session_of(known)
     refusal = callers.refusal_of(known, caller, level, asked.policy)
     if refusal or session is None:
-        return refusal
+        return refusal or "session_not_found"
     removes = any(act.verb == "remove" for act in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id) if removes else ())
     named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
