@@ -5,18 +5,13 @@ SELECT record_mail_proof(:user_id, :network);
 -- For a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
--- name: select_level_since(user_id uuid, moment timestamptz) -> row
--- The proof that a session had at a moment, when its user may not have had a factor yet.
-SELECT CASE WHEN EXISTS (SELECT FROM factors WHERE user_id = :user_id AND verified_at <= :moment)
-            THEN 'aal2' ELSE 'aal1' END AS aal;
-
 -- name: count_verified_factors(user_id uuid) -> row
 SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
---                     most_unverified_factors integer) -> row?
+--                     most_unverified_factors integer, acted_at timestamptz) -> row?
 -- Inserts nothing if a verified factor has the name. Beyond `most_unverified_factors`, replaces the oldest
 -- unverified one: a refusal would make users wait for abandoned enrolments. Call it with the user's row
 -- locked.
@@ -28,38 +23,29 @@ WITH replaced AS (
                           ORDER BY created_at DESC
                          OFFSET :most_unverified_factors - 1))
 )
-INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
-SELECT :id, :user_id, :factor_type, :friendly_name, :secret
+INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, created_at)
+SELECT :id, :user_id, :factor_type, :friendly_name, :secret, :acted_at
  WHERE NOT EXISTS (SELECT
                      FROM factors
                     WHERE user_id = :user_id AND friendly_name = :friendly_name AND friendly_name <> ''
                       AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
 RETURNING id;
 
--- name: select_factor(id uuid, user_id uuid, session_id uuid, enrolment_lifetime integer)
---   -> row? (secret?, last_step?)
--- Only the session that began to enrol a factor, with a proof, may verify it for the first time.
-SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
-       extract(epoch FROM clock_timestamp())::float AS moment
+-- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
+-- `is_begun_here` if this session began to enrol it.
+SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step, created_at,
+       EXISTS (SELECT FROM factor_challenges AS c
+                WHERE c.factor_id = f.id AND c.session_id = :session_id) AS is_begun_here,
+       clock_timestamp() AS now
   FROM factors AS f
- WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey'
-   AND (verified_at IS NOT NULL OR :session_id IS NULL
-        OR created_at > now() - make_interval(secs => :enrolment_lifetime)
-           AND EXISTS (SELECT FROM factor_challenges AS c
-                        WHERE c.factor_id = f.id AND c.session_id = :session_id));
+ WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey';
 
 -- name: list_totp_factors(user_id uuid, verified_before timestamptz) -> rows (last_step?)
 SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
-       extract(epoch FROM clock_timestamp())::float AS moment
+       clock_timestamp() AS now
   FROM factors
  WHERE user_id = :user_id AND factor_type = 'totp' AND verified_at < coalesce(:verified_before, 'infinity')
  ORDER BY verified_at, id;
-
--- name: select_trusted_before(user_id uuid) -> row
--- A thief of a session may have added newer factors, except in the hour after the first factor.
-SELECT greatest(now() - recent_age(), first_factor_at + interval '1 hour') AS moment
-  FROM users
- WHERE id = :user_id;
 
 -- name: forget_factors(user_id uuid)
 -- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next
@@ -90,13 +76,14 @@ UPDATE factors
 RETURNING id;
 
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
---                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean)
+--                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean,
+--                       acted_at timestamptz)
 -- The first factor of a user removes factors that others may have begun to enrol, and ends other sessions.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
 )
 UPDATE factors
-   SET verified_at = now(), updated_at = now(), credential_id = :credential_id, public_key = :public_key,
+   SET verified_at = :acted_at, updated_at = :acted_at, credential_id = :credential_id, public_key = :public_key,
        sign_count = :sign_count, transports = :transports, aaguid = :aaguid,
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
@@ -126,12 +113,11 @@ SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 -- name: list_factors(user_id uuid) -> row?
 SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
 
--- name: select_may_have_recovery_codes(user_id uuid) -> row
--- Call it with the user's row locked.
-SELECT has_verified_factor(:user_id) AS has_factor,
-       EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;
+-- name: select_has_recovery_codes(user_id uuid) -> row
+SELECT EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;
 
--- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text) -> row
+-- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text,
+--                              acted_at timestamptz) -> row
 -- Without a name, the new codes keep the name of the old ones.
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND code_mac <> ALL (:code_macs)
@@ -139,8 +125,8 @@ WITH voided AS (
 ), named AS (
   SELECT coalesce(:friendly_name, (SELECT max(friendly_name) FROM voided), '') AS friendly_name
 ), made AS (
-  INSERT INTO recovery_codes (user_id, code_mac, friendly_name)
-  SELECT :user_id, unnest(:code_macs), friendly_name FROM named
+  INSERT INTO recovery_codes (user_id, code_mac, friendly_name, created_at)
+  SELECT :user_id, unnest(:code_macs), friendly_name, :acted_at FROM named
 )
 SELECT friendly_name, EXISTS (SELECT FROM voided WHERE used_at IS NULL) AS replaced FROM named;
 

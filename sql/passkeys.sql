@@ -37,39 +37,26 @@ SELECT id, user_id, public_key, friendly_name, verified_at
   FROM factors
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
--- name: use_credential(id uuid, sign_count bigint, backed_up boolean) -> row?
--- A counter that does not rise indicates a copy, unless the authenticator has no counter. Then a device-bound
--- key is refused. Copies of a key that is synced, or may be synced, have separate counters.
-UPDATE factors AS f
-   SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
-  FROM (SELECT id, backup_eligible, :sign_count > sign_count OR :sign_count = 0 AND sign_count = 0 AS rose
-          FROM factors
-         WHERE id = :id
-           FOR UPDATE) AS before
- WHERE f.id = before.id AND (rose OR before.backup_eligible IS NOT FALSE)
-RETURNING rose;
+-- name: select_counter(id uuid) -> row? (sign_count?, backup_eligible?)
+SELECT sign_count, backup_eligible FROM factors WHERE id = :id;
+
+-- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
+UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now() WHERE id = :id;
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
---                     backed_up boolean) -> row
--- An anonymous user with a passkey can sign in again, and becomes permanent.
-WITH converted AS (
-  UPDATE users AS u SET converted_at = clock_timestamp(), updated_at = now()
-   WHERE u.id = :user_id AND is_anonymous(u)
-)
+--                     backed_up boolean, acted_at timestamptz) -> row
 INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key,
                      sign_count, transports, aaguid, backup_eligible, backed_up)
-VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, now(), :credential_id, :public_key,
+VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :credential_id, :public_key,
         :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
 RETURNING id, passkey_object(factors)::text AS object;
 
--- name: record_first_passkey(session_id uuid, user_id uuid, passkey_id uuid)
--- Does nothing unless the new passkey is the first factor that the user has ever had. On our pages, the
--- registration raises the session.
-UPDATE sessions AS s
-   SET first_passkey_at = now(), factor_proved_at = now(), factor_id = :passkey_id
-  FROM users AS u
- WHERE s.id = :session_id AND s.aal = 'aal1' AND u.id = :user_id AND u.first_factor_at = now();
+-- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
+-- For the first factor that the user has ever had. On our pages, the registration raises the session.
+UPDATE sessions
+   SET first_passkey_at = :acted_at, factor_proved_at = :acted_at, factor_id = :passkey_id
+ WHERE id = :session_id;
 
 -- name: list_passkeys(user_id uuid) -> row
 SELECT coalesce(jsonb_agg(passkey_object(f) ORDER BY f.created_at, f.id), '[]')::text AS passkeys

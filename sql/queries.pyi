@@ -266,22 +266,33 @@ def count_stale_user_objects(on: Runner, /) -> CountStaleUserObjects: ...
 
 def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def know_browser(on: Runner, /, *, session_id: str | None, browser: str | None) -> int: ...
+def know_browser(on: Runner, /, *, user_id: str | None, browser: str | None) -> int: ...
 
-class UseBrowserSession(NamedTuple):
+class SelectBrowserSession(NamedTuple):
     session_id: str
-    user_id: str
     method: str
     aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    reauthenticated_at: datetime | None
+    first_passkey_at: datetime | None
+    opened_by: str | None
+    user_id: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
     email: str | None
     phone: str | None
     name: str | None
-    is_admin: bool
-    lacks_level: bool
-    has_factor: bool
-    proof_age: float
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
 
-def use_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, level: str | None) -> UseBrowserSession | None: ...
+def select_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectBrowserSession | None: ...
+
+def keep_session(on: Runner, /, *, session_id: str | None) -> int: ...
 
 class SelectEndOfBrowserSession(NamedTuple):
     reason: str | None
@@ -301,7 +312,6 @@ class SelectOpener(NamedTuple):
 def select_opener(on: Runner, /, *, session_id: str | None) -> SelectOpener: ...
 
 class SelectSecondSteps(NamedTuple):
-    is_required: bool
     apps: Any
     keys: Any
     has_passkey: bool
@@ -649,11 +659,6 @@ def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None
 
 def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class SelectLevelSince(NamedTuple):
-    aal: str
-
-def select_level_since(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> SelectLevelSince: ...
-
 class CountVerifiedFactors(NamedTuple):
     enrolled: int
     total: int
@@ -672,7 +677,9 @@ class SelectFactor(NamedTuple):
     is_verified: bool
     secret: memoryview | None
     last_step: int | None
-    moment: float
+    created_at: datetime
+    is_begun_here: bool
+    now: datetime
 
 def select_factor(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> SelectFactor | None: ...
 
@@ -683,14 +690,9 @@ class ListTotpFactors(NamedTuple):
     is_verified: bool
     secret: memoryview
     last_step: int | None
-    moment: float
+    now: datetime
 
 def list_totp_factors(on: Runner, /, *, user_id: str | None, verified_before: datetime | str | None) -> list[ListTotpFactors]: ...
-
-class SelectTrustedBefore(NamedTuple):
-    moment: datetime
-
-def select_trusted_before(on: Runner, /, *, user_id: str | None) -> SelectTrustedBefore: ...
 
 def forget_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -738,11 +740,10 @@ class ListFactors(NamedTuple):
 
 def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: ...
 
-class SelectMayHaveRecoveryCodes(NamedTuple):
-    has_factor: bool
+class SelectHasRecoveryCodes(NamedTuple):
     has_codes: bool
 
-def select_may_have_recovery_codes(on: Runner, /, *, user_id: str | None) -> SelectMayHaveRecoveryCodes: ...
+def select_has_recovery_codes(on: Runner, /, *, user_id: str | None) -> SelectHasRecoveryCodes: ...
 
 class ReplaceRecoveryCodes(NamedTuple):
     friendly_name: str
@@ -1912,10 +1913,13 @@ class SelectCredential(NamedTuple):
 
 def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
 
-class UseCredential(NamedTuple):
-    rose: bool
+class SelectCounter(NamedTuple):
+    sign_count: int | None
+    backup_eligible: bool | None
 
-def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> UseCredential | None: ...
+def select_counter(on: Runner, /, *, id: str | None) -> SelectCounter | None: ...
+
+def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> int: ...
 
 class WritePasskey(NamedTuple):
     id: str
@@ -1923,7 +1927,7 @@ class WritePasskey(NamedTuple):
 
 def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> WritePasskey: ...
 
-def record_first_passkey(on: Runner, /, *, session_id: str | None, user_id: str | None, passkey_id: str | None) -> int: ...
+def record_first_passkey(on: Runner, /, *, session_id: str | None, passkey_id: str | None) -> int: ...
 
 class ListPasskeys(NamedTuple):
     passkeys: str
@@ -1964,6 +1968,7 @@ class SelectPerson(NamedTuple):
     password_hash: str | None
     sign_up_hash: str | None
     is_password_vouched: bool
+    password_leaked_at: datetime | None
     invited_at: datetime | None
     user_metadata: Any
     app_metadata: Any
@@ -2078,22 +2083,6 @@ class EndReusedSession(NamedTuple):
 
 def end_reused_session(on: Runner, /, *, user_id: str | None, session_id: str | None) -> EndReusedSession: ...
 
-class SignOut(NamedTuple):
-    state: str
-    moment: str
-    ended: bool | None
-    recorded: str | None
-
-def sign_out(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, scope: str | None) -> SignOut | None: ...
-
-class EndSession(NamedTuple):
-    state: str
-    found: bool
-    moment: str
-    recorded: str | None
-
-def end_session(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, session_id: str | None) -> EndSession | None: ...
-
 class SelectSessions(NamedTuple):
     role: str
     made_by: str
@@ -2145,29 +2134,7 @@ class RaiseSession(NamedTuple):
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
-class LockCaller(NamedTuple):
-    id: str
-    email: str | None
-    email_proved: bool
-    new_email: str | None
-    phone: str | None
-    phone_proved: bool
-    new_phone: str | None
-    password_hash: str | None
-    is_anonymous: bool
-    converted_at: datetime | None
-    moment: str
-    is_recovery: bool
-    state: str
-
-def lock_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, given: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> LockCaller | None: ...
-
-class SelectRefusal(NamedTuple):
-    state: str
-
-def select_refusal(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> SelectRefusal | None: ...
-
-def record_reauthentication(on: Runner, /, *, session_id: str | None, given: str | None) -> int: ...
+def record_reauthentication(on: Runner, /, *, session_id: str | None, is_by_code: bool | None, is_by_factor: bool | None) -> int: ...
 
 def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, voids: bool | None) -> int: ...
 
@@ -2362,7 +2329,7 @@ class ListAskedFactors(NamedTuple):
     sign_count: int | None
     transports: list[str] | None
     backup_eligible: bool | None
-    moment: float
+    now: datetime
     added_before: datetime
     is_removed: bool
 
@@ -2456,34 +2423,6 @@ class SelectUser(NamedTuple):
 
 def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectUser | None: ...
 
-class SelectCaller(NamedTuple):
-    role: str
-    made_by: str
-    converted_at: datetime | None
-    banned_until: datetime | None
-    oldest_factor_at: datetime | None
-    has_second_step: bool
-    now: datetime
-    method: str | None
-    aal: str | None
-    session_created_at: datetime | None
-    refreshed_at: datetime | None
-    ended_at: datetime | None
-    first_passkey_at: datetime | None
-    is_admin: bool
-    is_anonymous: bool
-    password_hash: str | None
-    password_leaked: bool
-    email: str | None
-    email_confirmed: bool
-    phone: str | None
-    phone_confirmed: bool
-    has_factor: bool
-    proof_age: int | None
-    is_fresh_recovery: bool | None
-
-def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectCaller | None: ...
-
 def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class ChangeUser(NamedTuple):
@@ -2499,10 +2438,10 @@ class DeleteUser(NamedTuple):
 
 def delete_user(on: Runner, /, *, user_id: str | None) -> DeleteUser: ...
 
-class SelectIsLastAdministrator(NamedTuple):
-    is_last: bool
+class CountOtherAdministrators(NamedTuple):
+    total: int
 
-def select_is_last_administrator(on: Runner, /, *, user_id: str | None) -> SelectIsLastAdministrator: ...
+def count_other_administrators(on: Runner, /, *, user_id: str | None) -> CountOtherAdministrators: ...
 
 class LockUser(NamedTuple):
     id: str
@@ -2547,13 +2486,14 @@ class SelectNewestCode(NamedTuple):
 
 def select_newest_code(on: Runner, /, *, target: str | None, browser_hash: bytes | memoryview | None) -> SelectNewestCode | None: ...
 
-class ListAdded(NamedTuple):
+class ListAdditions(NamedTuple):
     id: str
     type: str
-    added_at: str
     label: str
+    added_at: datetime
+    now: datetime
 
-def list_added(on: Runner, /, *, user_id: str | None) -> list[ListAdded]: ...
+def list_additions(on: Runner, /, *, user_id: str | None) -> list[ListAdditions]: ...
 
 class ListWaysToSignIn(NamedTuple):
     id: str
@@ -2563,10 +2503,11 @@ def list_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[st
 
 def remove_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, providers: Sequence[str | None] | None) -> int: ...
 
-class SelectCanSignIn(NamedTuple):
-    can_sign_in: bool
+class SelectWaysToSignIn(NamedTuple):
+    providers: list[str]
+    has_passkey: bool
 
-def select_can_sign_in(on: Runner, /, *, user_id: str | None, usable: Sequence[str | None] | None) -> SelectCanSignIn: ...
+def select_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> SelectWaysToSignIn: ...
 
 class CreateWebhook(NamedTuple):
     webhook_object: str

@@ -1,7 +1,7 @@
 -- name: list_asked_factors(token_hash bytea)
 --   -> rows (secret?, last_step?, credential_id?, public_key?, sign_count?, transports?, backup_eligible?)
 SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f.credential_id, f.public_key,
-       f.sign_count, f.transports, f.backup_eligible, extract(epoch FROM clock_timestamp())::float AS moment,
+       f.sign_count, f.transports, f.backup_eligible, clock_timestamp() AS now,
        now() - recent_age() AS added_before,
        NOT EXISTS (SELECT FROM factors AS present WHERE present.id = f.id) AS is_removed
   FROM one_time_tokens AS t

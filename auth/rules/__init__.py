@@ -13,6 +13,7 @@ database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules 
     identities                whom a provider signs in
     proofs                    which proof an act takes
     links, first_proof        which link or code is good, and what the first proof of an address keeps
+    factors                   which may be verified, which are trusted, and which may be copies
     remaining                 what must remain
     ends                      what ends, by reason and size
     counts, messages          verdicts, known networks, windows and totals; when a notice is due

@@ -26,8 +26,13 @@ def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
 
 
 def passes_every_step(user: User, aal: Aal) -> bool:
-    """Whether a sign-in needs no further step, so that its network becomes known (rule 29)."""
+    """Whether a session needs no further step, so that its network becomes known (rule 29)."""
     return aal >= "aal2" or not user.has_second_step
+
+
+def level_at(user: User, moment: datetime) -> Aal:
+    """The level of a proof that a session gave at a moment, when its user may not have had a factor yet."""
+    return "aal1" if user.oldest_factor_at is None or user.oldest_factor_at > moment else "aal2"
 
 
 def level_of(session: Session, aal: Aal, now: datetime) -> Aal:

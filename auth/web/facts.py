@@ -10,6 +10,7 @@ from auth.rules.clients import Client, Credentials
 from auth.rules.counts import Network
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
 from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.proofs import Addition, Kind
 from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
@@ -20,7 +21,7 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 # The rows with the columns of `caller_facts`.
 CallerFacts: TypeAlias = (
-    "queries.SelectUser | queries.SelectCaller | queries.SelectSessions | queries.SelectGrants"
+    "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
 # Those of a session that is locked to be refreshed.
@@ -83,7 +84,10 @@ def moment_of(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def user_of(row: "CallerFacts | KeyFacts | RefreshFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
+def user_of(
+    row: "CallerFacts | KeyFacts | RefreshFacts | queries.SelectBrowserSession",
+    app_metadata: Mapping[str, object] = _NONE,
+) -> User:
     """Return the user without the addresses and the password, which no token depends on. Tokens of clients
     alone depend on the app metadata.
     """
@@ -141,6 +145,20 @@ def own_session_of(row: "queries.SelectPerson") -> Session | None:
         first_passkey_at=row.first_passkey_at,
         opened_by=row.opened_by,
         resource=row.resource,
+    )
+
+
+def session_of_browser(row: "queries.SelectBrowserSession") -> Session:
+    """Return the session of a browser, without what only acts depend on."""
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        reauthenticated_at=row.reauthenticated_at,
+        first_passkey_at=row.first_passkey_at,
+        opened_by=row.opened_by,
     )
 
 
@@ -298,3 +316,15 @@ def deciding_of(row: "queries.SelectDeciding") -> Deciding:
         ),
         session=session,
     )
+
+
+def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
+    """Return what was added to a user."""
+    return [
+        Addition(
+            id=row.id,
+            kind="factor" if row.type in ("totp", "webauthn") else cast(Kind, row.type),
+            added_at=row.added_at,
+        )
+        for row in rows
+    ]

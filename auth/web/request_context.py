@@ -69,7 +69,7 @@ class RequestContext(Noted):
     request_id: str = ""
     # The declarations of the view, or of another view that answers instead.
     route: Route = _NO_ROUTE
-    # The row of `use_browser_session`, in the console.
+    # The `BrowserSession`, in the console.
     administrator: Any = None
     in_dialect: bool = False
     json_body: dict[str, Any] | None = None

@@ -10,6 +10,8 @@ MUTANTS = [
     ('aal != "aal0" and', ""),
     ("return not is_anonymous(user)", "return True"),
     ('("aal1", "aal2", "proof")', '("aal2", "proof")'),
+    ("user.oldest_factor_at > moment", "user.oldest_factor_at < moment"),
+    ('session.aal >= "aal2" or not user.has_second_step', "not user.has_second_step"),
     ('("aal2", "proof", "enrol") and has_factor', '("aal2", "proof") and has_factor'),
 ]
 
@@ -27,7 +29,10 @@ def compare(tables: Tables) -> Compared:
         """jsonb_build_array(
              level_of(s, a ->> 'aal'), must_have_step(u, a ->> 'required'),
              lacks_step(u, s.aal, a ->> 'required', has_second_step(u.id)),
-             lacks_level(u, s, a ->> 'aal', a ->> 'level', a ->> 'required'))""",
+             lacks_level(u, s, a ->> 'aal', a ->> 'level', a ->> 'required'),
+             s.aal = 'aal2' OR NOT has_second_step(u.id),
+             CASE WHEN EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at <= s.created_at)
+                  THEN 'aal2' ELSE 'aal1' END)""",
     )
     return Compared(tables.seed, asked, answers)
 
@@ -39,6 +44,8 @@ def decide(rules, case: Case) -> list[object]:
         rules.must_have_step(user, policy),
         rules.lacks_step(user, session.aal, policy),
         rules.lacks_level(user, session, asked["aal"], asked["level"], policy, now),
+        rules.has_passed(user, session),
+        rules.level_at(user, session.created_at),
     ]
 
 

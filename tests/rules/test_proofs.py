@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.rules import proofs, tokens
+from auth.rules.policy import on_pages
 from tests.support.rule_rows import (
     EDGES,
     Case,
@@ -14,6 +15,7 @@ from tests.support.rule_rows import (
     decided,
     insert_users,
     moment_of,
+    policy_of,
 )
 
 KINDS = (
@@ -34,10 +36,16 @@ MUTANTS = [
     ('return "aal1" if has_factor(user) else "session"', 'return "aal1"'),
     ("session.opened_by is not None or session.method", "session.method"),
     ('("begun", "factor")', '("begun", "factor", "code")'),
+    ("is_fresh(last_proof(user, session)", "is_fresh(proved_at(session)"),
     ('if target.role == "admin"', 'if target.role == "staff"'),
 ]
 
-MUTANTS_OF_ACTS = [("return min((", "return max(("), ("for act in acts]", "for act in [*acts][:1]]")]
+MUTANTS_OF_ACTS = [
+    ("return min((", "return max(("),
+    ("for act in acts]", "for act in [*acts][:1]]"),
+    ("if id is None else each.id == id", "if id is None else each.id != id"),
+    ("kind=each.kind, added_at=each.added_at)", "kind=kind, added_at=each.added_at)"),
+]
 MUTANTS_OF_CODES = [
     ("address_added_at >= now - RECENT_AGE", "address_added_at > now - RECENT_AGE"),
     ("moment > created_at + timedelta(microseconds=1)", "moment >= created_at"),
@@ -65,7 +73,8 @@ def compare(tables: Tables) -> Compared:
                             a ->> 'kind', (a ->> 'added_at')::timestamptz),
              refusal_of_act('administrator', u, NULL, NULL, NULL, NULL, NULL, NULL, a ->> 'verb', a ->> 'kind', NULL),
              coalesce(may_take_back(s, (a ->> 'added_at')::timestamptz), false),
-             is_fresh_recovery(s), extract(epoch FROM proved_at(u, s)))""",
+             is_fresh_recovery(s), extract(epoch FROM proved_at(u, s)),
+             coalesce(now() - proved_at(u, s) < make_interval(secs => (a -> 'proof_age')::integer), false))""",
     )
     return Compared(tables.seed, asked, answers)
 
@@ -81,6 +90,7 @@ def decide(rules, case: Case) -> list[object]:
         rules.may_take_back(user, session, added_at, now),
         rules.is_fresh_recovery(session, now),
         proved_at and proved_at.timestamp(),
+        rules.has_proof(user, session, policy, now),
     ]
 
 
@@ -151,7 +161,7 @@ def identity(tables: Tables, owner: str) -> dict[str, Any]:
 
 def wanted(tables: Tables, held: list[Any]) -> tuple[str, str | None, str | None]:
     if held and tables.chance(0.5):
-        return "remove", None, tables.one_of(*held).id
+        return "remove", None, tables.one_of(tables.one_of(*held).id, tables.id())
     kind = tables.one_of("email", "identity", "factor", "passkey", "api_key", "metadata", "password")
     return tables.one_of("add", "change", "remove"), kind, None
 
@@ -159,23 +169,17 @@ def wanted(tables: Tables, held: list[Any]) -> tuple[str, str | None, str | None
 def decide_acts(rules, each) -> str:
     case, held = each
     user, session, policy, now, asked = case
-    acts = [act for verb, kind, id in asked["acts"] for act in acts_of(rules, verb, kind, id, held)]
+    kinds = {"totp": "factor", "webauthn": "factor"}
+    additions = [
+        rules.Addition(id=row.id, kind=kinds.get(row.type, row.type), added_at=row.added_at) for row in held
+    ]
+    acts = [act for wish in asked["acts"] for act in rules.acts_on(*wish, additions)]
     refusal = tokens.refusal_of_session(user, session, None, asked["aal"], asked["level"], policy, now)
     return (
         refusal
         or rules.refusal_of_acts(acts, user, session, asked["aal"], asked["given"], policy, now)
         or "live"
     )
-
-
-def acts_of(rules, verb: str, kind: str | None, id: str | None, held: list[Any]) -> list[Any]:
-    """One for each credential of the kind, or with the id, that is removed."""
-    kinds = {"totp": "factor", "webauthn": "factor"}
-    own = [(row.id, kinds.get(row.type, row.type), row.added_at) for row in held if verb == "remove"]
-    chosen = [row for row in own if (row[0] == id if id else row[1] == kind)]
-    return [rules.Act(verb=verb, kind=each, added_at=moment) for _, each, moment in chosen] or [
-        rules.Act(verb=verb, kind=kind)
-    ]
 
 
 def compare_codes(tables: Tables) -> Compared:
@@ -200,6 +204,48 @@ def decide_code(rules, each) -> str:
 
 def test_python_decides_about_several_acts_as_sql_and_no_mutant_does(tables):
     check(compare_acts(tables), proofs, decide_acts, MUTANTS_OF_ACTS)
+
+
+def compare_additions(tables: Tables) -> Compared:
+    """With each addition, and which of them SQL lists as recent."""
+    ids = insert_users(tables, tables.cases)
+    tables.insert("identities", [identity(tables, id) for id in ids])
+    rows = tables.all(
+        "SELECT a.id, a.added_at, a.id IN (SELECT id FROM additions_to(u.id, now() - recent_age())) AS is_recent"
+        "  FROM users AS u, additions_to(u.id, '-infinity') AS a ORDER BY a.id"
+    )
+    cases = [(row.id, row.added_at, tables.now) for row in rows]
+    return Compared(tables.seed, cases, [row.is_recent for row in rows])
+
+
+def decide_addition(rules, each) -> bool:
+    id, added_at, now = each
+    return rules.is_recent(rules.Addition(id=id, kind="identity", added_at=added_at), now)
+
+
+def test_python_says_which_additions_are_recent_as_sql_and_no_mutant_does(tables):
+    check(
+        compare_additions(tables),
+        proofs,
+        decide_addition,
+        [("addition.added_at >= now - RECENT_AGE", "addition.added_at > now - RECENT_AGE")],
+    )
+
+
+def test_proof_on_the_pages_counts_for_five_minutes_at_least():
+    def ages(change_age):
+        asked = {"lifetime": 1, "timebox": None, "required": "none", "change_age": change_age}
+        asked["proof_age"] = 900 if change_age is None else min(change_age, 900)
+        policy = on_pages(policy_of(asked))
+        return policy.proof_age.total_seconds(), policy.change_age and policy.change_age.total_seconds()
+
+    assert [ages(age) for age in (None, 0, 299, 301, 901)] == [
+        (900, None),
+        (300, 300),
+        (300, 300),
+        (301, 301),
+        (900, 901),
+    ]
 
 
 def test_python_says_what_a_code_proves_as_sql_and_no_mutant_does(tables):

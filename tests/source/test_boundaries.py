@@ -51,7 +51,7 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
         for name, body in sql_bodies()
         if name in STATEMENTS and re.search(r"(user|caller)_facts\(", body)
     }
-    assert len(reads) == 9
+    assert len(reads) == 8
     askers = {"admit_reader", "refusal_of", "admit_key", "refusal_of_key"}
     readers = {
         f"{source}:{node.name}": called_in(node)
@@ -69,6 +69,24 @@ def test_every_way_to_sign_in_opens_its_session_in_one_place():
     assert inserting & STATEMENTS.keys() == {"insert_session", "open_client_session"}
     homes = [source for source in SOURCES for _ in calls(source, "insert_session")]
     assert homes == ["auth/flows/sessions/token_response.py"]
+
+
+def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
+    acting = {
+        f"{source}:{function.name}": function
+        for source in SOURCES
+        for function in nodes(source)
+        if isinstance(function, ast.FunctionDef)
+        for call in calls_in(function)
+        if ast.unparse(call.func) in ("acts.on", "acts.begin")
+    }
+    of_callers = {name: each for name, each in acting.items() if "caller.user_id" in ast.unparse(each)}
+    assert len(of_callers) > 20
+    assert [name for name, each in of_callers.items() if "admit_caller" not in called_in(each)] == []
+
+
+def calls_in(function: ast.FunctionDef) -> list[ast.Call]:
+    return [node for node in ast.walk(function) if isinstance(node, ast.Call)]
 
 
 def called_in(function: ast.FunctionDef) -> set[str]:

@@ -72,7 +72,10 @@ class Session(Methods):
         """Return the session; in an administrator's, record a code of the mailbox, which the first factor needs."""
         if self.user.get("role") == "admin" and isinstance(self.client, FlaskClient):
             parts: Latchkey = self.client.application.extensions[EXTENSION]
-            queries.record_reauthentication(parts.db, session_id=self.id, given="code")
+            with acts.on(parts.db, self.user["id"]) as act:
+                act.read(queries.select_person, user_id=self.user["id"], session_id=self.id)
+                by_code = {"is_by_code": True, "is_by_factor": False}
+                queries.record_reauthentication(act, session_id=self.id, **by_code)
         return self
 
     def remove_identity(self, provider: str, **proof: str) -> Any:

@@ -1,4 +1,4 @@
-"""Who may change what: the table of docs/security.md, held against the SQL function that decides, and against
+"""Who may change what: the table of docs/security.md, held against the rule that decides, and against
 each path of the API and the pages that asks it.
 """
 
@@ -8,12 +8,16 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
 
 from auth.core.tokens import one_time
+from auth.rules import proofs
+from auth.web import facts
 from auth.web.context import EXTENSION
+from auth.web.errors import found
 from auth.web.forms import FIELD, SESSION, token_of
 from sql import queries
 from tests.support.apps import new_app
@@ -336,27 +340,27 @@ def subject(client, service_role, database):
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
-def test_function_answers_as_the_table(subject, database, situation):
+def test_rule_answers_as_the_table(subject, situation):
     user = subject(situation)
-    wanted = [(name, *act) for name, acts in ACTS.items() for act in acts]
-    answers = database.all(
-        """SELECT wanted.act ->> 0 AS name, wanted.act AS act,
-                  coalesce(refusal_of_act('session', u, s, %(level)s, 'none', NULL, 900, 86400, act ->> 1, act ->> 2,
-                                          now() - (act ->> 3)::interval), 'allowed') AS answer
-             FROM users AS u, sessions AS s, jsonb_array_elements(%(acts)s) AS wanted (act)
-            WHERE u.id = %(user)s AND s.id = %(session)s""",
-        level=situation.level,
-        acts=json.dumps(wanted),
-        user=user.id,
-        session=user.ids["session"],
-    )
+    ids = {"user_id": user.id, "session_id": user.ids["session"]}
+    person = found(queries.select_person(user.parts.db, **ids), "user_not_found")
+    session = found(facts.own_session_of(person), "session_not_found")
+    about = facts.person_of(person), session, situation.level, None, user.parts.policy, person.now
+    answers = {
+        (name, *act): proofs.refusal_of_act(rule_of(*act, person.now), *about) or "allowed"
+        for name, acts in ACTS.items()
+        for act in acts
+    }
     # At `aal2`, the proof that is missing is one by a factor.
     missing = {"reauthentication_needed": "mfa.reauthentication_needed"} if situation.level == "aal2" else {}
-    expected = {str(row.act): answer(situation, row.name) for row in answers}
-    assert {str(row.act): row.answer for row in answers} == {
-        act: missing.get(said, said) for act, said in expected.items()
-    }
-    assert len(answers) == len(wanted)
+    expected = {act: answer(situation, act[0]) for act in answers}
+    assert answers == {act: missing.get(said, said) for act, said in expected.items()}
+
+
+def rule_of(verb: Any, kind: Any, age: str | None, now: datetime) -> proofs.Act:
+    return proofs.Act(
+        verb=verb, kind=kind, added_at=now - timedelta(days=int(age.split()[0])) if age else None
+    )
 
 
 # Without a sufficient proof, the sessions differ only in the recovery.

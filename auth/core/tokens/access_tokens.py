@@ -1,7 +1,7 @@
 """Access tokens of sessions (RFC 7519, RFC 8725).
 
-The statement that serves a request reads what decides about the session (SQL function `caller_facts`), or
-checks it and the expiry if it writes (`caller_state`).
+The statement that serves a request reads what decides about the session (SQL function `caller_facts`), and an
+act reads it after its locks.
 
 Tokens of a session that lacks a second step are for this service only. They have their own audience and
 secret key, so an application that verifies the signature or the audience refuses them.

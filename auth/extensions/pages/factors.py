@@ -14,7 +14,8 @@ from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
-from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
+from auth.rules.levels import must_have_step
+from auth.web import Level, browser_sessions, facts, form_schemas, forms, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -86,7 +87,7 @@ def skip_second_step() -> Response:
 def _is_asked() -> bool:
     """Whether the session lacks the step, or it is too old for a change or an application."""
     known = guard.live_caller()
-    if known.aal != "aal2" or (known.has_factor and not has_proof(current_asked(), known)):
+    if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
         return True
     waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
@@ -103,7 +104,8 @@ def _second_step_page(problem: Problem | None = None) -> Response:
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
-    may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
+    is_required = must_have_step(facts.person_of(guard.live_caller()), latchkey.policy)
+    may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
     offers = {
         "may_remove": not is_again and removal.may_remove_recent(asked, guard.caller_id()),
         "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),

@@ -3,23 +3,32 @@
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import proof_needed, remove
-from auth.web import audit
+from auth.rules.proofs import is_recent
+from auth.rules.remaining import refusal_of_removal
+from auth.rules.users import AddressKind
+from auth.web import audit, facts
 from auth.web.asked import Asked
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
-ADDRESSES = ("email", "phone")
+ADDRESSES: tuple[AddressKind, ...] = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
 
 
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
-    return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
+    rows = queries.list_additions(db, user_id=user_id)
+    return [
+        {"id": row.id, "type": row.type, "added_at": iso_8601(row.added_at), "label": row.label}
+        for row, addition in zip(rows, facts.additions_of(rows), strict=True)
+        if is_recent(addition, row.now)
+    ]
 
 
 def require_of_settings(provider: str) -> None:
@@ -42,7 +51,7 @@ def removed_providers(
 def take_away(
     asked: Asked, tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
 ) -> str | None:
-    """Remove identities and recent additions of a caller whom `lock_caller` has let through. End the other
+    """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
     """
     providers = removed_providers(tx, caller.id, providers, ids)
@@ -117,5 +126,7 @@ def check_remaining(asked: Asked, tx: Transaction, user_id: str, *, password_cou
         "password": password_counts,
     }
     usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
-        raise ApiError("single_identity_not_deletable")
+    person = found(queries.select_person(tx, user_id=user_id, session_id=None), "user_not_found")
+    ways = queries.select_ways_to_sign_in(tx, user_id=user_id)
+    if refusal := refusal_of_removal(facts.person_of(person), ways.providers, ways.has_passkey, usable):
+        raise ApiError(refusal)

@@ -79,7 +79,7 @@ def check_actor(asked: Asked, act: Act) -> None:
     """Refuse an administrator who has been demoted or signed out. It comes last in an act, because its
     statements may have waited for locks since the guard's check.
     """
-    if asked.actor != "service_role" and not asked.live_caller(on=act).is_admin:
+    if asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
         raise ApiError("not_admin")
 
 

@@ -15,6 +15,7 @@ from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
+from auth.rules.factors import may_be_copy
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -109,8 +110,8 @@ def _refusal(
     if not credential.is_removed:
         return assertions.use(tx, credential, answer.assertion, user.email)
     counter, before = answer.assertion.new_sign_count, credential.sign_count
-    is_good = counter > before or counter == before == 0 or credential.backup_eligible is not False
-    return None if is_good else assertions.counter_fell()
+    is_copy = may_be_copy(before, counter, is_synced=credential.backup_eligible)
+    return assertions.counter_fell() if is_copy else None
 
 
 def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:

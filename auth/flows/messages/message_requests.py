@@ -12,7 +12,7 @@ from auth.flows import admission
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.reauthentication import code_address, lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
 from auth.web import audit, facts
@@ -112,16 +112,16 @@ def write_requested(
 
 
 def send_reauthentication_code(
-    asked: Asked, known: Any, bound_to: Mapping[str, bytes | None] | None = None
+    asked: Asked, known: "queries.SelectPerson", bound_to: Mapping[str, bytes | None] | None = None
 ) -> str:
-    """Send the caller, a row of `select_caller`, a code and return the message's id."""
+    """Send the caller, whose row is `known`, a code and return the message's id."""
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
     quota = outgoing.take_quota(asked, address)
-    with asked.db.transaction() as tx:
-        lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        admit_caller(asked, tx)
         own = {"session_id": asked.caller.session_id, **(bound_to or {})}
         message.write_token(tx, user_id, "reauthentication", **own)
         message.write(tx, user_id, "reauthentication")

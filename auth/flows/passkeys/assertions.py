@@ -9,9 +9,11 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.core.text.moments import iso_8601
 from auth.flows.sessions.issuing import about_new, about_own, is_asked
 from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, record_sign_in
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
+from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
 from auth.web import audit, facts
 from auth.web.asked import Asked
@@ -64,8 +66,8 @@ def begin_sign_in(asked: Asked) -> dict[str, Any]:
 
 def begin_proof(asked: Asked) -> dict[str, Any]:
     """Like `begin_sign_in`, for the caller's session."""
-    with asked.db.transaction() as tx:
-        lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        admit_caller(asked, tx)
         return _begin(asked, tx, **own_session(asked))
 
 
@@ -141,17 +143,18 @@ def require_older(credential: Any, added_before: Any) -> None:
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    used = queries.use_credential(
-        tx,
-        id=credential.id,
-        sign_count=assertion.new_sign_count,
-        backed_up=assertion.credential_backed_up,
-    )
-    if used and used.rose:
+    known, new = queries.select_counter(tx, id=credential.id), assertion.new_sign_count
+    if known is None:
+        return failed(WRONG_SIGNATURE)
+    is_copy = may_be_copy(known.sign_count or 0, new, is_synced=known.backup_eligible)
+    if not is_copy:
+        # Copies of a synced passkey have counters of their own.
+        queries.use_credential(tx, id=credential.id, sign_count=new, backed_up=assertion.credential_backed_up)
+    if counter_rose(known.sign_count or 0, new):
         return None
-    about = {"passkey": credential.friendly_name} | ({"is_synced": True} if used else {})
+    about = {"passkey": credential.friendly_name} | ({} if is_copy else {"is_synced": True})
     audit.record(tx, credential.user_id, email, ["passkey_counter_fell"], [], **about)
-    if used:
+    if not is_copy:
         return None
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
     return counter_fell()
@@ -201,15 +204,15 @@ def prove(
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
     issue = about_own(asked, "webauthn", for_client=for_client)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         issue.confirm(tx)
-        caller = lock_caller(asked, tx)
+        caller = admit_caller(asked, tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
             session = raise_session(asked, tx, asked.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return caller.moment, Session(session, issue)
+            return iso_8601(tx.acted_at), Session(session, issue)
     raise refusal
 
 

@@ -9,7 +9,8 @@ from auth.flows.sessions.token_response import (
     opener_of,
     write_code,
 )
-from auth.web import Level, callers
+from auth.flows.sign_in.reauthentication import admit_caller
+from auth.web import Level
 from auth.web.asked import Asked
 from sql import acts, queries
 
@@ -25,8 +26,7 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
         asked.live_caller(level)
         issue = about_new(asked, caller.user_id, "", for_client=for_client, opener=caller.session_id)
     with acts.on(asked.db, caller.user_id) as act:
-        person = act.read(queries.select_person, user_id=caller.user_id, session_id=caller.session_id)
-        person = callers.admit_person(person, caller, level, asked.parts.policy)
+        person = admit_caller(asked, act, level=level)
         if not code_challenge:
             return Outcome(open_for_application(asked, act, person, caller.session_id, issue))
         opener = opener_of(act, person, caller.session_id)

@@ -9,7 +9,7 @@ from auth.flows.admission import is_listed
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
 from auth.rules.messages import message_of_first_address
-from auth.rules.users import gives_way
+from auth.rules.users import gives_way, lacks_address
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -24,7 +24,7 @@ def is_without_address(user: Any) -> bool:
 def request_address(
     asked: Asked,
     tx: Transaction,
-    caller: Any,
+    caller: "queries.SelectPerson",
     address: str,
     link: Mapping[str, str | bytes | None],
     channel: str | None = None,
@@ -37,7 +37,7 @@ def request_address(
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose, owner = "email_change" if is_email else "phone_change", None
-    if is_without_address(caller):
+    if lacks_address(facts.person_of(caller)):
         held = queries.select_address_owner(tx, address=address)
         owner = queries.select_person(tx, user_id=held and held.id, session_id=None)
     is_taken = owner is not None and not gives_way(facts.person_of(owner), owner.now)

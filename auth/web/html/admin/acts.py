@@ -15,10 +15,11 @@ from marshmallow import Schema
 from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
-from auth.web import View, fields, forms, g, guard, takes_metadata
+from auth.rules.factors import trusted_before
+from auth.web import View, callers, fields, forms, g, guard, takes_metadata
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
@@ -149,4 +150,5 @@ def _give_factor() -> None:
 
 
 def _trusted_before() -> datetime:
-    return queries.select_trusted_before(latchkey.db, user_id=guard.caller_id()).moment
+    known = found(callers.select(latchkey.db, g.caller), "caller.user_not_found")
+    return trusted_before(known.first_factor_at, known.now)
