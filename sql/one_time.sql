@@ -123,14 +123,62 @@ UPDATE one_time_tokens SET spent_at = NULL WHERE id = :id;
 -- name: confirm_address(token_id uuid, provider text, is_shown boolean, network text) -> row
 SELECT * FROM confirm_address(:token_id, :provider, :is_shown, true, :network);
 
--- name: prove_address(user_id uuid, provider text, address text, proof text)
-SELECT prove_address(:user_id, :provider, :address, :proof);
+-- name: remove_unproved(user_id uuid, provider text)
+-- What the first proof of an address removes, but for what `end_access`, `void_undo_links` and `set_password`
+-- do: the other address, other ways to sign in, factors, and what is known of networks.
+WITH ways AS (
+  DELETE FROM identities WHERE user_id = :user_id AND provider <> :provider
+), steps AS (
+  DELETE FROM factors WHERE user_id = :user_id
+), codes AS (
+  DELETE FROM recovery_codes WHERE user_id = :user_id
+), networks AS (
+  UPDATE known_networks SET passed_at = NULL, mail_proved_at = NULL WHERE user_id = :user_id
+)
+UPDATE users
+   SET email = CASE WHEN :provider = 'email' THEN email END,
+       email_confirmed_at = CASE WHEN :provider = 'email' THEN email_confirmed_at END,
+       email_proved = email_proved AND :provider = 'email',
+       phone = CASE WHEN :provider = 'phone' THEN phone END,
+       phone_confirmed_at = CASE WHEN :provider = 'phone' THEN phone_confirmed_at END,
+       phone_proved = phone_proved AND :provider = 'phone',
+       first_factor_at = NULL
+ WHERE id = :user_id;
 
--- name: set_address(user_id uuid, provider text, address text, is_confirmed boolean)
-SELECT set_address(:user_id, :provider, :address, :is_confirmed, false);
+-- name: set_address(user_id uuid, provider text, address text, is_confirmed boolean, is_proved boolean,
+--                   acted_at timestamptz)
+-- An address is as old as the last change of its identity. An operator vouches for a password at the addresses
+-- that the user has then.
+WITH own AS (
+  INSERT INTO identities AS i (user_id, provider, subject, identity_data, created_at, updated_at)
+  VALUES (:user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address),
+          :acted_at, :acted_at)
+  ON CONFLICT (user_id, provider) DO UPDATE
+     SET identity_data = excluded.identity_data, updated_at = excluded.updated_at
+   WHERE i.identity_data ->> :provider IS DISTINCT FROM :address
+), phone AS (
+  UPDATE users
+     SET phone = :address, phone_proved = :is_proved, new_phone = NULL, phone_change_sent_at = NULL,
+         phone_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
+           CASE WHEN phone = :address THEN phone_confirmed_at END, :acted_at) END,
+         password_vouched = CASE WHEN :address <> phone THEN NULL ELSE password_vouched END,
+         updated_at = :acted_at
+   WHERE id = :user_id AND :provider = 'phone'
+)
+UPDATE users
+   SET email = :address, email_proved = :is_proved, new_email = NULL, email_change_sent_at = NULL,
+       email_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
+         CASE WHEN email = :address THEN email_confirmed_at END, :acted_at) END,
+       password_vouched = CASE WHEN :address <> email THEN NULL ELSE password_vouched END,
+       updated_at = :acted_at
+ WHERE id = :user_id AND :provider = 'email';
 
 -- name: set_password(user_id uuid, password_hash text)
-SELECT set_password(:user_id, :password_hash);
+-- The only writer of a password. `sign_in` stores another hash of the same one.
+UPDATE users
+   SET password_hash = :password_hash, sign_up_hash = NULL, password_leaked_at = NULL,
+       password_vouched = NULL, updated_at = now()
+ WHERE id = :user_id;
 
 -- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
 -- Deletes users who block an address for a user who has proved it, or whom an administrator creates.

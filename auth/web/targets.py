@@ -6,7 +6,8 @@ from typing import Protocol, TypeVar
 
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
+from sql.acts import Act
 
 
 class _Locked(Protocol):
@@ -21,10 +22,10 @@ Claim = Callable[[Transaction], None]
 
 
 @contextmanager
-def act(asked: Asked, claim: Claim | None = None) -> Iterator[Transaction]:
+def act(asked: Asked, claim: Claim | None = None) -> Iterator[Act]:
     """Run a transaction of an administrator, or of the service role key. Refuse, and change nothing, if the
     caller has been demoted or signed out meanwhile."""
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         if claim:
             claim(tx)
         yield tx

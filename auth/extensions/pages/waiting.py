@@ -97,7 +97,8 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     """Send a message of these kinds if the address of the form has a user, and ask for its code."""
     asked = current_asked()
     kept = typed()
-    sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
+    typed_in: dict[str, str] = {kind_of(kept.address): kept.address} if kept else {}
+    sent = typed_in or read_form(form_schemas.AddressForm())
     (address,), browser = sent.values(), cookies.bound()
     wait = outgoing.seconds_to_wait(asked, address)
     request_message(

@@ -20,7 +20,7 @@ from auth.flows.sign_up import first_address
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 @dataclass
@@ -61,7 +61,7 @@ def change_user(
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         caller = lock_caller(asked, tx, *wish.acts, given=given)
         if known is None or (caller.email, caller.phone) == (known.email, known.phone):
             if wish.kept:

@@ -4,11 +4,14 @@ from typing import Any
 
 from auth.core.passwords.policy import check_strength
 from auth.flows.account import api_keys, grants, removal
+from auth.flows.links.proving import person_of, prove_address
+from auth.rules.users import AddressKind
 from auth.web import audit, targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.targets import Claim
 from sql import Transaction, queries
+from sql.acts import Act
 
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
@@ -110,7 +113,7 @@ def end_session(asked: Asked, user_id: str, session_id: str) -> None:
 
 
 def _update(
-    asked: Asked, tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None
+    asked: Asked, tx: Act, before: Any, body: dict[str, Any], password_hash: str | None = None
 ) -> str:
     user_id = before.id
     # Also null, for a user without one.
@@ -130,7 +133,8 @@ def _update(
         addresses = [body[kind] for kind in new]
         queries.make_way(tx, addresses=addresses, owner_id=user_id, because="created_again")
     # A first proof removes other data, so it comes before the changes of the body.
-    for kind in sorted(removal.ADDRESSES, key=new.count):
+    kinds_in_order: list[AddressKind] = sorted(("email", "phone"), key=new.count)
+    for kind in kinds_in_order:
         _set_address(tx, user_id, kind, body)
     if removed:
         removal.check_remaining(asked, tx, user_id)
@@ -166,15 +170,16 @@ def _remove(asked: Asked, tx: Transaction, before: Any, kinds: list[str], ids: l
     return providers
 
 
-def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
+def _set_address(tx: Act, user_id: str, kind: AddressKind, body: dict[str, Any]) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
-    old = getattr(found(queries.lock_user(tx, user_id=user_id), "user_not_found"), kind)
-    address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
+    person, owner = person_of(tx, user_id), {"user_id": user_id, "provider": kind}
+    old = person.email if kind == "email" else person.phone
+    address = body.get(kind) or old
     confirmed_at = body.get(f"{kind}_confirmed_at")
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
-        queries.prove_address(tx, **owner, address=address, proof="administrator")
+        prove_address(tx, person, kind, address, "administrator")
     elif address != old:
-        queries.set_address(tx, **owner, address=address, is_confirmed=False)
+        queries.set_address(tx, **owner, address=address, is_confirmed=False, is_proved=False)
     if address and f"{kind}_confirmed_at" in body:
         queries.set_confirmed_at(tx, **owner, confirmed_at=confirmed_at)
 

@@ -8,6 +8,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.flows.account import removal
+from auth.flows.links.proving import person_of, prove_address
 from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
@@ -17,7 +18,7 @@ from auth.flows.sign_up import first_address
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import acts, queries
 
 # The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
 Proof = dict[str, Any]
@@ -58,7 +59,7 @@ def spend(
     try:
         if is_asked(asked, for_client=for_client):
             issue, members = _issue(asked, proof, redirects, redirect_to, is_shown, is_same)
-        with asked.db.transaction() as tx:
+        with acts.begin(asked.db) as tx:
             # A refusal is raised later, so that the transaction commits the verdict or the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
             user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
@@ -89,7 +90,7 @@ def _issue(
     valid. Also returns the members of the response about the first proof.
     """
     issue, outcome = Issue(), Outcome()
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         spent = queries.spend_one_time_token(tx, **proof)
         user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
         if spent is None or user is None:
@@ -128,7 +129,7 @@ def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
 
 def _confirm_address(
     asked: Asked,
-    tx: Transaction,
+    tx: acts.Act,
     spent: Any,
     user: Any,
     redirects: bool,
@@ -190,7 +191,7 @@ def _confirm_address(
 
 
 def _take_new_address(
-    asked: Asked, tx: Transaction, spent: Any, user: Any, proof: Proof, redirects: bool
+    asked: Asked, tx: acts.Act, spent: Any, user: Any, proof: Proof, redirects: bool
 ) -> Outcome:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind = addresses.kind_of(spent.target)
@@ -203,7 +204,7 @@ def _take_new_address(
     queries.make_way(tx, addresses=[spent.target], owner_id=user.id, because="proved_by_other")
     act, old_address = f"{kind}_changed", getattr(user, kind)
     notify(asked, tx, user, act, **{f"new_{kind}": spent.target})
-    queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
+    prove_address(tx, person_of(tx, user.id), kind, spent.target, spent.purpose)
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:
         first_address.finish(asked, tx, user.id, spent.session_id)
@@ -219,7 +220,7 @@ def _take_new_address(
     return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
 
 
-def _sign_in_at_new_address(asked: Asked, tx: Transaction, spent: Any, user: Any, issue: Issue) -> Outcome:
+def _sign_in_at_new_address(asked: Asked, tx: acts.Act, spent: Any, user: Any, issue: Issue) -> Outcome:
     """Open the session that the hook was asked about, after the change of the address."""
     session = open_session(asked, tx, user.id, "otp", issue)
     details = {"method": "otp", "session_id": session.session_id}

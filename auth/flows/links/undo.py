@@ -13,12 +13,13 @@ from auth.core.factors.webauthn import Assertion
 from auth.core.tokens import one_time
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
+from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import acts, queries
 
 
 class Answer(NamedTuple):
@@ -74,7 +75,7 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
         network = asked.client["network"]
         queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
     try:
-        with asked.db.transaction() as tx:
+        with acts.begin(asked.db) as tx:
             # A refusal is raised later, so that the transaction commits the attempt.
             refusal = _refusal(asked, tx, factors, answer)
             if refusal is None:
@@ -89,7 +90,7 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
 
 
 def _refusal(
-    asked: Asked, tx: Transaction, factors: "list[queries.ListAskedFactors]", answer: Answer
+    asked: Asked, tx: acts.Act, factors: "list[queries.ListAskedFactors]", answer: Answer
 ) -> ApiError | None:
     """Check the factor that a link asks for."""
     if not factors:
@@ -107,7 +108,7 @@ def _refusal(
     return None if is_good else assertions.counter_fell()
 
 
-def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
+def _take_back(asked: Asked, tx: acts.Act, spent: Any, removed: "list[queries.ListUndone]") -> None:
     """Remove recent additions and everything that gives access, and restore the address."""
     user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     ids = [way.id for way in removed]
@@ -128,7 +129,7 @@ def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries
     audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
 
-def _give_back(asked: Asked, tx: Transaction, user: Any, address: str) -> None:
+def _give_back(asked: Asked, tx: acts.Act, user: Any, address: str) -> None:
     kind = addresses.kind_of(address)
     if getattr(user, kind) == address:
         return
@@ -140,4 +141,4 @@ def _give_back(asked: Asked, tx: Transaction, user: Any, address: str) -> None:
     if kind == "email" and user.email_proved:
         # Without a link, which could take the account away again.
         notify(asked, tx, user, "email_changed", undo=False, new_email=address)
-    queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")
+    prove_address(tx, person_of(tx, user.id), kind, address, "undo")

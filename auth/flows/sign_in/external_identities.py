@@ -12,6 +12,7 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.flows import admission
 from auth.flows.admission import is_listed, may_become
+from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session, notify_of_sign_in, open_session, write_code
@@ -19,7 +20,8 @@ from auth.flows.sign_in.oauth import find_provider
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
+from sql.acts import Act
 
 _TRIES = 4
 ADMINISTRATOR = "admin"
@@ -94,7 +96,7 @@ def sign_in(
 
 def _issue(asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
     """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
         user = None if is_spent else _user_of(asked, tx, identity, new_user_id)
     user_id = None if user is None or isinstance(user, ApiError) else user.id
@@ -112,7 +114,7 @@ def _try_sign_in(
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
     known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
         if id_token and not queries.spend_id_token(tx, **id_token):
             return Outcome(refusal=invalid_id_token())
         user = _user_of(asked, tx, identity, user_id)
@@ -133,7 +135,7 @@ def _try_sign_in(
 
 
 def _user_of(
-    asked: Asked, tx: Transaction, identity: ExternalIdentity, new_user_id: str | None
+    asked: Asked, tx: Act, identity: ExternalIdentity, new_user_id: str | None
 ) -> "_User | ApiError":
     """Return the locked owner of an identity, linked or created before, or the refusal."""
     domains = _hold_customer(tx, identity) if identity.customer else []
@@ -193,10 +195,10 @@ def _domain(email: str | None) -> str:
     return (email or "").rpartition("@")[2]
 
 
-def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
+def _link_identity(asked: Asked, tx: Act, user: Any, identity: ExternalIdentity) -> bool:
     """Link an identity to the user of its email. Return False if the user has another one of the provider."""
     if not user.email_proved:
-        queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
+        prove_address(tx, person_of(tx, user.id), "email", user.email, "provider")
     is_new = queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
     if not queries.use_identity(tx, user_id=user.id, **identity.row):
         return False
@@ -205,9 +207,9 @@ def _link_identity(asked: Asked, tx: Transaction, user: Any, identity: ExternalI
         # The first proof removes the user's earlier data, and a link must not restore it.
         notify(asked, tx, user, "identity_linked", provider=identity.provider)
     if is_new:
-        acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
+        done = ["identity_linked", None if user.email_proved else "email_confirmed"]
         details = {"method": "oauth", "provider": identity.provider}
-        audit.record(tx, user.id, user.email, acts, ["user.updated"], **details)
+        audit.record(tx, user.id, user.email, done, ["user.updated"], **details)
     return True
 
 

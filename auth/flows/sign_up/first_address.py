@@ -6,12 +6,14 @@ from typing import Any
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows.admission import is_listed
+from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
+from sql.acts import Act
 
 
 def is_without_address(user: Any) -> bool:
@@ -44,11 +46,14 @@ def request_address(
     message.write(tx, recipient_id, kind, secret=user_id is not None, redirect_to=columns.get("redirect_to"))
 
 
-def set_addresses(asked: Asked, tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
+def set_addresses(asked: Asked, tx: Act, caller: Any, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
+    user_id = person_of(tx, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
         if address:
-            queries.set_address(tx, user_id=caller.id, provider=provider, address=address, is_confirmed=True)
+            queries.set_address(
+                tx, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
+            )
             audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     _end_other_sessions(tx, caller.id, asked.caller.session_id, voids=False)
 
