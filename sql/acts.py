@@ -75,6 +75,10 @@ class Act(Transaction):
         self.has_verdict = True
         return record(self, **parameters)
 
+    def drop_verdict(self) -> None:
+        """Let the act raise its refusal, and roll back a verdict that nobody may learn."""
+        self.has_verdict = False
+
     def share_provider(self, id: str | None) -> None:
         """Keep a customer's provider as it is."""
         self._follow(_PROVIDERS)

@@ -1,9 +1,3 @@
--- name: record_factor_verdict(kind text, user_id uuid, network text, failures integer[], tries integer,
---                             is_right boolean) -> row (refused_by?, refused_for?)
-SELECT refused_by, refused_for, count
-  FROM record_verdict(limits_of(:kind, :kind, :user_id::text, :user_id, :network, :failures),
-                      :tries, :is_right);
-
 -- name: record_mail_proof(user_id uuid, network text)
 SELECT record_mail_proof(:user_id, :network);
 

@@ -17,6 +17,21 @@ DELETE FROM request_counts WHERE key = :key;
 -- name: reset_request_counts()
 DELETE FROM request_counts;
 
+-- name: list_known_networks(user_id uuid) -> rows (passed_at?, mail_proved_at?)
+SELECT network, passed_at, mail_proved_at, clock_timestamp() AS now FROM known_networks WHERE user_id = :user_id;
+
+-- name: record_verdict(kinds text[], subjects text[], networks text[], amounts integer[], seconds integer[],
+--                      tries integer, is_right boolean)
+--   -> row (refused_by?, refused_for?, count?, seconds_left?)
+-- The arrays are the columns of the limits. Without one, nothing is counted.
+SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
+  FROM record_verdict(
+         ARRAY(SELECT (l.kind, l.subject, l.network, l.amount, l.seconds)::failure_limit
+                 FROM unnest(:kinds, :subjects, :networks, :amounts, :seconds)
+                        WITH ORDINALITY AS l (kind, subject, network, amount, seconds, place)
+                ORDER BY l.place),
+         :tries, :is_right) AS v;
+
 -- name: select_password(email text, phone text, network text, password_failures integer[], origin jsonb)
 --   -> row (user_id?, password_hash?, refused_for?, recorded?)
 -- Reads, before a password is checked, whether its verdict may be revealed at all.

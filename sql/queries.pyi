@@ -648,13 +648,6 @@ class TakeProbe(NamedTuple):
 
 def take_probe(on: Runner, /, *, token_hash: bytes | memoryview | None) -> TakeProbe: ...
 
-class RecordFactorVerdict(NamedTuple):
-    refused_by: str | None
-    refused_for: float | None
-    count: int  # type: ignore[assignment]
-
-def record_factor_verdict(on: Runner, /, *, kind: str | None, user_id: str | None, network: str | None, failures: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordFactorVerdict: ...
-
 def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None) -> int: ...
 
 def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
@@ -1014,6 +1007,22 @@ def select_request_count(on: Runner, /, *, key: str | None) -> SelectRequestCoun
 def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
 
 def reset_request_counts(on: Runner, /) -> int: ...
+
+class ListKnownNetworks(NamedTuple):
+    network: str
+    passed_at: datetime | None
+    mail_proved_at: datetime | None
+    now: datetime
+
+def list_known_networks(on: Runner, /, *, user_id: str | None) -> list[ListKnownNetworks]: ...
+
+class RecordVerdict(NamedTuple):
+    refused_by: str | None
+    refused_for: float | None
+    count: int | None  # type: ignore[assignment]
+    seconds_left: float | None
+
+def record_verdict(on: Runner, /, *, kinds: Sequence[str | None] | None, subjects: Sequence[str | None] | None, networks: Sequence[str | None] | None, amounts: Sequence[int | None] | None, seconds: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordVerdict: ...
 
 class SelectPassword(NamedTuple):
     user_id: str | None

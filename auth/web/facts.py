@@ -1,11 +1,12 @@
 """The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Literal, TypeAlias, cast
 
 from auth.core.settings import Settings
+from auth.rules.counts import Network
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
@@ -116,3 +117,10 @@ def session_of(row: "CallerFacts") -> Session | None:
 def key_of(row: "KeyFacts") -> ApiKey | None:
     """Return the API key, if the user has it."""
     return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
+
+
+def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
+    """Return the networks and browsers of a user."""
+    return [
+        Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
+    ]

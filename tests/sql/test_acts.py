@@ -4,6 +4,8 @@ import uuid
 
 import pytest
 
+from auth.flows import verdicts
+from auth.rules.counts import Limit
 from auth.web.errors import found
 from sql import Database, acts, queries
 from sql.pool import NotInTime
@@ -18,8 +20,8 @@ def db(database_url, database):
 
 
 def record(act):
-    limits = {"kind": "totp", "network": "192.0.2.1", "failures": [5, 60, 5, 60], "tries": 1}
-    return act.record_verdict(queries.record_factor_verdict, user_id=None, is_right=False, **limits)
+    limit = Limit(kind="totp", subject=str(uuid.uuid4()), network="192.0.2.1", amount=5, seconds=60)
+    return verdicts.record(act, [limit], is_right=False)
 
 
 @cases(
@@ -62,6 +64,18 @@ def test_refusal_raised_after_a_verdict_is_reported_as_a_programming_error(db, d
             raise LookupError
 
     with pytest.raises(RuntimeError, match="must not raise after a verdict"):
+        refuse()
+    assert database.count("failure_counts") == 0
+
+
+def test_verdict_that_nobody_may_learn_can_be_rolled_back(db, database):
+    def refuse():
+        with acts.begin(db) as act:
+            record(act)
+            act.drop_verdict()
+            raise LookupError
+
+    with pytest.raises(LookupError):
         refuse()
     assert database.count("failure_counts") == 0
 

@@ -1,20 +1,20 @@
 """Codes of authenticator apps, and recovery codes: each works once.
 
-A verdict is recorded before the response.
+A verdict is committed first, in an act of its own. The act that the code is for spends it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
 from auth.core import promises
 from auth.core.factors import recovery_codes, totp
-from auth.core.settings.constants import failures_of
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.flows import verdicts
 from auth.web import limits
 from auth.web.asked import Asked
-from sql import Transaction, queries
+from sql import Runner, acts, queries
 
 _TOTP_LENGTH = 6
 
@@ -28,91 +28,77 @@ class Match(NamedTuple):
     step: int
 
 
-def check_app_code(
-    asked: Asked, tx: Transaction, user_id: str, factors: Sequence[Any], code: str
-) -> Match | None:
+def check_app_code(asked: Asked, user_id: str, factors: Sequence[Any], code: str) -> Match | None:
     """Record whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which.
 
     A code counts once for each app that it is compared with, because each adds to the odds of a guess. Refuse
-    after too many wrong codes. Call it before locking the user's row. Lock the row for a wrong code too,
-    which must not roll the transaction back.
+    after too many wrong codes.
     """
     steps = ((factor.id, _unused_step(asked, factor, code)) for factor in factors)
     match = next((Match(id, step) for id, step in steps if step is not None), None)
-    _record_verdict(asked, tx, "totp", user_id, match is not None, len(factors))
+    _record_verdict(asked, "totp", user_id, match is not None, len(factors))
     return match
 
 
-def spend_totp(tx: Transaction, match: Match | None) -> bool:
-    """Whether a code is right, and was not used meanwhile. Call it with the user's row locked."""
-    return match is not None and queries.use_totp_step(tx, id=match.factor_id, step=match.step) is not None
+def spend_totp(on: Runner, match: Match) -> bool:
+    """Whether a right code was not used meanwhile."""
+    return queries.use_totp_step(on, id=match.factor_id, step=match.step) is not None
 
 
-def check_recovery_code(
-    asked: Asked, tx: Transaction, user_id: str, code: str, made_before: Any = None
-) -> bytes | None:
-    """Record whether a recovery code is right, and return how to spend it. Refuses and locks as above."""
+def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any = None) -> bytes | None:
+    """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
-    row = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
-    _record_verdict(asked, tx, "recovery", user_id, row is not None)
+    row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)
+    _record_verdict(asked, "recovery", user_id, row is not None)
     return bytes(row.code_mac) if row else None
 
 
-def spend_recovery_code(
-    tx: Transaction, user_id: str, code_mac: bytes | None
-) -> "queries.UseRecoveryCode | None":
-    """Return a row with the number of `remaining` codes, or None if the code is wrong or used."""
-    return queries.use_recovery_code(tx, user_id=user_id, code_mac=code_mac)
+def spend_recovery_code(on: Runner, user_id: str, code_mac: bytes) -> "queries.UseRecoveryCode | None":
+    """Return a row with the number of `remaining` codes, or None if the code was used meanwhile."""
+    return queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac)
 
 
-def _record_verdict(
-    asked: Asked, tx: Transaction, kind: str, user_id: str, is_right: bool, apps: int = 1
-) -> None:
-    most = promises.WRONG_CODES_A_DAY[kind]
-    verdict = queries.record_factor_verdict(
-        tx,
-        kind=kind,
-        user_id=user_id,
-        network=asked.client["network"],
-        failures=failures_of(kind),
-        # A user who has more apps than tries still has one code a day.
-        tries=min(max(apps, 1), most),
-        is_right=is_right,
-    )
-    asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
-    if verdict.refused_for is not None:
-        asked.noted.add_window(limits.Window(most, 0, verdict.refused_for))
-        key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
-        raise limits.refusal(key, verdict.refused_for)
+def check_totp(asked: Asked, user_id: str, code: str, *, added_before: Any = None) -> bool:
+    """Spend a code of one of a user's authenticator apps, and return whether it is one. Refuses as above."""
+    factors = queries.list_totp_factors(asked.db, user_id=user_id, verified_before=added_before)
+    match = check_app_code(asked, user_id, factors, code)
+    return match is not None and spend_totp(asked.db, match)
 
 
-def is_totp(asked: Asked, user_id: str, factor: Any, code: str) -> bool:
-    """Whether `spend_totp` will take a code, before the token hook is asked."""
-    with asked.db.transaction() as tx:
-        match = check_app_code(asked, tx, user_id, [factor], code)
-        queries.lock_user(tx, user_id=user_id)
-    return match is not None
+def check_owner(
+    asked: Asked, factors: "list[queries.ListAskedFactors]", code: str
+) -> Callable[[Runner], bool] | None:
+    """Record whether a code is of a factor that a link asks for, or a recovery code as old as these.
 
-
-def is_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any = None) -> bool:
-    """Whether `spend_recovery_code` will take a code, before the token hook is asked."""
-    with asked.db.transaction() as tx:
-        code_mac = check_recovery_code(asked, tx, user_id, code, made_before)
-        queries.lock_user(tx, user_id=user_id)
-    return code_mac is not None
-
-
-def proves_owner(asked: Asked, tx: Transaction, factors: "list[queries.ListAskedFactors]", code: str) -> bool:
-    """Whether a code is of a factor that a link asks for, or a recovery code as old as these."""
+    Return the function that spends it, which is called with the user locked. Refuses as above.
+    """
     user_id = factors[0].user_id
     if len(code) != _TOTP_LENGTH:
-        code_mac = check_recovery_code(asked, tx, user_id, code, factors[0].added_before)
-        queries.lock_user(tx, user_id=user_id)
-        return spend_recovery_code(tx, user_id, code_mac) is not None
-    match = check_app_code(asked, tx, user_id, [factor for factor in factors if factor.secret], code)
-    queries.lock_user(tx, user_id=user_id)
-    is_removed = match is not None and any(each.is_removed for each in factors if each.id == match.factor_id)
-    return is_removed or spend_totp(tx, match)
+        code_mac = check_recovery_code(asked, user_id, code, factors[0].added_before)
+        if code_mac is None:
+            return None
+        return lambda on: spend_recovery_code(on, user_id, code_mac) is not None
+    match = check_app_code(asked, user_id, [factor for factor in factors if factor.secret], code)
+    if match and any(each.is_removed for each in factors if each.id == match.factor_id):
+        return lambda _: True
+    return match and (lambda on: spend_totp(on, match))
+
+
+def _record_verdict(asked: Asked, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
+    """Commit a verdict, before anything depends on it."""
+    most = promises.WRONG_CODES_A_DAY[kind]
+    with acts.begin(asked.db) as act:
+        limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"])
+        # A user who has more apps than tries still has one code a day.
+        tries = min(max(apps, 1), most)
+        verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)
+        asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
+        if verdict.refused_for is not None:
+            # What is not told is not counted, so that a code for fewer apps can still be tried.
+            act.drop_verdict()
+            asked.noted.add_window(limits.Window(most, 0, verdict.refused_for))
+            key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
+            raise limits.refusal(key, verdict.refused_for)
 
 
 def _step(asked: Asked, sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:
@@ -128,12 +114,3 @@ def _unused_step(asked: Asked, factor: Any, code: str) -> int | None:
     # A security key has no secret.
     step = factor.secret and _step(asked, bytes(factor.secret), factor.id, code, factor.moment)
     return step if step is not None and step > (factor.last_step or -1) else None
-
-
-def check_totp(asked: Asked, user_id: str, code: str, *, added_before: Any = None) -> bool:
-    """Whether this is a code of one of a user's authenticator apps. Refuse after too many wrong codes."""
-    with asked.db.transaction() as tx:
-        factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=added_before)
-        match = check_app_code(asked, tx, user_id, factors, code)
-        queries.lock_user(tx, user_id=user_id)
-        return spend_totp(tx, match)

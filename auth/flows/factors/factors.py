@@ -113,19 +113,19 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
 
 def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
     """Raise the caller's session to `aal2` by a code."""
-    if is_asked(asked, for_client=for_client):
-        factor = _own_factor(asked, asked.db, factor_id)
-        if not factor_codes.is_totp(asked, asked.caller.user_id, factor, code):
-            raise ApiError("mfa_verification_failed")
+    factor = _own_factor(asked, asked.db, factor_id)
+    match = factor_codes.check_app_code(asked, asked.caller.user_id, [factor], code)
+    if match is None and is_asked(asked, for_client=for_client):
+        raise ApiError("mfa_verification_failed")
     issue = about_own(asked, "totp", for_client=for_client)
     with asked.db.transaction() as tx:
-        factor = _own_factor(asked, tx, factor_id)
-        match = factor_codes.check_app_code(asked, tx, asked.caller.user_id, [factor], code)
         issue.confirm(tx)
         caller = lock_caller(asked, tx, *_acts(factor), given="begun")
+        if _own_factor(asked, tx, factor_id).is_verified != factor.is_verified:
+            raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(tx, id=challenge_id, **_owner(asked, factor.id)):
             raise ApiError("mfa_challenge_expired")
-        if factor_codes.spend_totp(tx, match):
+        if match and factor_codes.spend_totp(tx, match):
             queries.delete_challenge(tx, id=challenge_id)
             return Session(_complete(asked, tx, caller, factor, "totp"), issue)
     raise ApiError("mfa_verification_failed")
@@ -133,17 +133,16 @@ def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, f
 
 def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
     """Raise the caller's session to `aal2` by a code of any of their apps, and return its row."""
-    session = None
-    with asked.db.transaction() as tx:
-        apps = queries.list_totp_factors(tx, user_id=asked.caller.user_id, verified_before=None)
-        match = factor_codes.check_app_code(asked, tx, asked.caller.user_id, apps, code)
-        caller = lock_caller(asked, tx)
-        if match and factor_codes.spend_totp(tx, match):
-            app = next(app for app in apps if app.id == match.factor_id)
-            session = _complete(asked, tx, caller, app, "totp")
-    if session is None:
+    apps = queries.list_totp_factors(asked.db, user_id=asked.caller.user_id, verified_before=None)
+    match = factor_codes.check_app_code(asked, asked.caller.user_id, apps, code)
+    if match is None:
         raise ApiError("mfa_verification_failed")
-    return session
+    with asked.db.transaction() as tx:
+        caller = lock_caller(asked, tx)
+        if not factor_codes.spend_totp(tx, match):
+            raise ApiError("mfa_verification_failed")
+        app = next(app for app in apps if app.id == match.factor_id)
+        return _complete(asked, tx, caller, app, "totp")
 
 
 def verify_webauthn(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from auth.core.factors import recovery_codes
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import about_own, is_asked
+from auth.flows.sessions.issuing import about_own
 from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller, remove
 from auth.web import audit
@@ -66,20 +66,18 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
 
 def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
     """Raise the caller's session to `aal2` by a recovery code."""
-    if is_asked(asked, for_client=for_client) and not factor_codes.is_recovery_code(
-        asked, asked.caller.user_id, code, made_before
-    ):
+    code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
+    if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
     issue = about_own(asked, "mfa/recovery_code", for_client=for_client)
     with asked.db.transaction() as tx:
-        code_mac = factor_codes.check_recovery_code(asked, tx, asked.caller.user_id, code, made_before)
         issue.confirm(tx)
         caller = lock_caller(asked, tx)
-        if spent := factor_codes.spend_recovery_code(tx, caller.id, code_mac):
-            left = spent.remaining
-            audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
-            notify(asked, tx, caller, "recovery_code_used", remaining=left)
-            return Session(
-                raise_session(asked, tx, asked.caller.session_id, "mfa/recovery_code", None), issue
-            )
-    raise ApiError("recovery.mfa_verification_failed")
+        spent = factor_codes.spend_recovery_code(tx, caller.id, code_mac)
+        if spent is None:
+            raise ApiError("recovery.mfa_verification_failed")
+        left = spent.remaining
+        audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
+        notify(asked, tx, caller, "recovery_code_used", remaining=left)
+        raised = raise_session(asked, tx, asked.caller.session_id, "mfa/recovery_code", None)
+    return Session(raised, issue)

@@ -3,7 +3,7 @@
 A user with a factor older than seven days must use it: a stolen mailbox must not bypass a factor.
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 from psycopg2.errors import UniqueViolation
@@ -19,7 +19,7 @@ from auth.flows.passkeys import assertions
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import acts, queries
+from sql import Runner, Transaction, queries
 
 
 class Answer(NamedTuple):
@@ -70,14 +70,16 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
     token_hash = one_time.hash_token(token)
     asked.noted.note(token_hash=token_hash, type="undo")
     factors = asked_factors(asked, token)
+    spend = None
     if factors and answer.code:
-        # In its own transaction, because codes are counted before the user's row is locked.
+        # The verdict is committed before the user is locked; the link gives this network tries of its own.
         network = asked.client["network"]
         queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
+        spend = factor_codes.check_owner(asked, factors, answer.code)
     try:
         with acts.begin(asked.db) as tx:
             # A refusal is raised later, so that the transaction commits the attempt.
-            refusal = _refusal(asked, tx, factors, answer)
+            refusal = _refusal(asked, tx, factors, answer, spend)
             if refusal is None:
                 queries.lock_users_of_undo(tx, token_hash=token_hash)
                 spent = found(queries.spend_undo_link(tx, token_hash=token_hash), "otp_expired")
@@ -90,15 +92,19 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
 
 
 def _refusal(
-    asked: Asked, tx: acts.Act, factors: "list[queries.ListAskedFactors]", answer: Answer
+    asked: Asked,
+    tx: acts.Act,
+    factors: "list[queries.ListAskedFactors]",
+    answer: Answer,
+    spend: Callable[[Runner], bool] | None,
 ) -> ApiError | None:
-    """Check the factor that a link asks for."""
+    """Check the factor that a link asks for. `spend` spends a right code."""
     if not factors:
         return None
     if not answer.assertion:
         # The first page sends no factor. This is not an attempt.
-        is_right = bool(answer.code) and factor_codes.proves_owner(asked, tx, factors, answer.code)
-        return None if is_right else ApiError("undo.insufficient_aal")
+        queries.lock_user(tx, user_id=factors[0].user_id)
+        return None if spend and spend(tx) else ApiError("undo.insufficient_aal")
     credential: Any = answer.credential
     user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")
     if not credential.is_removed:
