@@ -34,7 +34,7 @@ SELECT u.id
 SELECT t.user_id, t.target, t.created_at, comes_back(t::one_time_tokens) AS comes_back
   FROM spend_link(:token_hash, '{undo}') AS t;
 
--- name: select_unproved_holder(address text, owner_id uuid) -> row?
+-- name: select_holder(address text, owner_id uuid) -> row? (email?)
 SELECT id, email FROM users WHERE (email = :address OR phone = :address) AND id <> :owner_id;
 
 -- name: restore_factors(user_id uuid)

@@ -13,6 +13,7 @@ Refusal = Literal[
     "mfa.reauthentication_needed",
     "not_admin",
     "over_request_rate_limit",
+    "otp_expired",
     "phone_not_confirmed",
     "reauthentication_needed",
     "refresh.refresh_token_already_used",

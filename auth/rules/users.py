@@ -83,3 +83,13 @@ def gives_way(user: User, now: datetime) -> bool:
 def is_unused_sign_up(user: User, now: datetime) -> bool:
     """The receiver of its mail may decline an unused sign-up."""
     return user.made_by == "signup" and gives_way(user, now)
+
+
+def makes_way(user: User, now: datetime) -> bool:
+    """Such a user is deleted when another proves the address, but for an administrator."""
+    return user.role != "admin" and gives_way(user, now)
+
+
+def is_without_address(user: User) -> bool:
+    """Whether the next address is the first. It may belong to a person unrelated to the user."""
+    return is_anonymous(user) or (user.email is None and user.phone is None)

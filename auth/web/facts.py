@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.counts import Network
+from auth.rules.links import Link
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
@@ -124,3 +125,16 @@ def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
     return [
         Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
     ]
+
+
+def link_of(row: "queries.SelectLink | queries.ListCodes") -> Link:
+    return Link(
+        purpose=row.purpose,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        spent_at=row.spent_at,
+        is_of_sign_up=row.is_of_sign_up,
+        newer=row.newer,
+        code_expires_at=row.code_expires_at,
+        browser=None if row.browser_hash is None else bytes(row.browser_hash),
+    )

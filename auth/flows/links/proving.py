@@ -3,7 +3,7 @@
 The user is locked. `person` are the user's facts in this act.
 """
 
-from auth.rules import first_proof
+from auth.rules import counts, first_proof
 from auth.rules.first_proof import Proof
 from auth.rules.users import AddressKind
 from auth.web import facts
@@ -16,6 +16,12 @@ def person_of(act: Act, user_id: str) -> "queries.SelectPerson":
     """Return the facts about a locked user. They change with each proof."""
     person = act.read(queries.select_person, user_id=user_id, session_id=None)
     return found(person, "user_not_found")
+
+
+def holder_of(act: Act, address: str, other_than: str) -> "queries.SelectPerson | None":
+    """Return the facts about the other user who holds an address, proved or not."""
+    holder = queries.select_holder(act, address=address, owner_id=other_than)
+    return person_of(act, holder.id) if holder else None
 
 
 def prove_address(
@@ -37,3 +43,10 @@ def prove_address(
         act, user_id=person.id, provider=kind, address=address, is_confirmed=True, is_proved=True
     )
     return is_first
+
+
+def record_mail_proof(act: Act, user_id: str, network: str) -> None:
+    """Give a network where a mailed link or code was used tries of its own, unless three have them."""
+    networks = facts.networks_of(queries.list_known_networks(act, user_id=user_id))
+    if counts.records_mail_proof(networks, network, act.acted_at):
+        queries.record_mail_proof(act, user_id=user_id, network=network)

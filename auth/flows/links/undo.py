@@ -13,13 +13,13 @@ from auth.core.factors.webauthn import Assertion
 from auth.core.tokens import one_time
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
-from auth.flows.links.proving import person_of, prove_address
+from auth.flows.links.proving import person_of, prove_address, record_mail_proof
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, Transaction, queries
+from sql import Runner, acts, queries
 
 
 class Answer(NamedTuple):
@@ -74,7 +74,9 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
     if factors and answer.code:
         # The verdict is committed before the user is locked; the link gives this network tries of its own.
         network = asked.client["network"]
-        queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
+        with acts.on(asked.db, factors[0].user_id) as act:
+            person = person_of(act, factors[0].user_id)
+            record_mail_proof(act, person.id, network)
         spend = factor_codes.check_owner(asked, factors, answer.code)
     try:
         with acts.begin(asked.db) as tx:
@@ -139,7 +141,7 @@ def _give_back(asked: Asked, tx: acts.Act, user: Any, address: str) -> None:
     kind = addresses.kind_of(address)
     if getattr(user, kind) == address:
         return
-    holder = queries.select_unproved_holder(tx, address=address, owner_id=user.id)
+    holder = queries.select_holder(tx, address=address, owner_id=user.id)
     if holder:
         queries.remove_ways_to_sign_in(tx, user_id=holder.id, ids=[], providers=[kind])
         email = None if kind == "email" else holder.email

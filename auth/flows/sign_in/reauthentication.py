@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from auth.core.promises import PROOF_AGE
 from auth.flows.factors.factor_codes import check_totp
+from auth.flows.links import nonces
+from auth.flows.links.finding import by_code
 from auth.flows.sign_in.passwords import check_current_password
 from auth.web import Level, audit
 from auth.web.asked import Asked
@@ -174,14 +176,7 @@ def _asked(asked: Asked, acts: tuple[Act, ...], caller: CallerParameters) -> dic
 
 def _spend_nonce(asked: Asked, nonce: str, known: Any, browser_hash: bytes | None) -> str:
     address = code_address(known)
-    spent = address and queries.spend_reauthentication_code(
-        asked.db,
-        user_id=asked.caller.user_id,
-        address=address,
-        code_macs=asked.parts.codes.macs(address, nonce),
-        browser_hash=browser_hash,
-        network=asked.client["network"],
-    )
-    if not spent:
+    given = address and nonces.spend(asked, by_code(asked, address, nonce, browser_hash))
+    if not given:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-    return spent.given
+    return given
