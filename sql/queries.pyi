@@ -2341,7 +2341,7 @@ class ExportUsers(NamedTuple):
 
 def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> list[ExportUsers]: ...
 
-class ListAskedFactors(NamedTuple):
+class ListFactorsOfUndo(NamedTuple):
     id: str
     user_id: str
     factor_type: str
@@ -2353,44 +2353,19 @@ class ListAskedFactors(NamedTuple):
     sign_count: int | None
     transports: list[str] | None
     backup_eligible: bool | None
+    verified_at: datetime
+    removed_at: datetime | None
     moment: float
-    added_before: datetime
-    is_removed: bool
+    now: datetime
 
-def list_asked_factors(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListAskedFactors]: ...
-
-class ListUndone(NamedTuple):
-    id: str
-    type: str
-    label: str
-
-def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListUndone]: ...
-
-class SelectComesBack(NamedTuple):
-    comes_back: bool
-
-def select_comes_back(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectComesBack: ...
-
-class LockUsersOfUndo(NamedTuple):
-    id: str
-
-def lock_users_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[LockUsersOfUndo]: ...
-
-class SpendUndoLink(NamedTuple):
-    user_id: str
-    target: str
-    created_at: datetime
-    comes_back: bool
-
-def spend_undo_link(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SpendUndoLink | None: ...
+def list_factors_of_undo(on: Runner, /, *, user_id: str | None) -> list[ListFactorsOfUndo]: ...
 
 class SelectHolder(NamedTuple):
     id: str
-    email: str | None
 
 def select_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectHolder | None: ...
 
-def restore_factors(on: Runner, /, *, user_id: str | None) -> int: ...
+def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 

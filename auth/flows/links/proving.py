@@ -8,7 +8,7 @@ from auth.rules.first_proof import Proof
 from auth.rules.users import AddressKind
 from auth.web import facts
 from auth.web.errors import found
-from sql import queries
+from sql import Runner, queries
 from sql.acts import Act
 
 
@@ -18,10 +18,10 @@ def person_of(act: Act, user_id: str) -> "queries.SelectPerson":
     return found(person, "user_not_found")
 
 
-def holder_of(act: Act, address: str, other_than: str) -> "queries.SelectPerson | None":
+def holder_of(on: Runner, address: str, other_than: str) -> "queries.SelectPerson | None":
     """Return the facts about the other user who holds an address, proved or not."""
-    holder = queries.select_holder(act, address=address, owner_id=other_than)
-    return person_of(act, holder.id) if holder else None
+    holder = queries.select_holder(on, address=address, owner_id=other_than)
+    return holder and queries.select_person(on, user_id=holder.id, session_id=None)
 
 
 def prove_address(

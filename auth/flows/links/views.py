@@ -160,7 +160,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     """Show what taking the account back removes. After a form without the right factor, ask for it."""
     asked = current_asked()
     token, is_asked = query["token"], request.method == "POST"
-    token_hash = one_time.hash_token(token)
+    is_back = undo.comes_back(asked.db, link)
     challenge = undo.challenge(asked, token) if is_asked else None
     return page(
         "undo.html",
@@ -168,8 +168,8 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
         target=target,
         query=query,
         link=link,
-        comes_back=queries.select_comes_back(latchkey.db, token_hash=token_hash).comes_back,
-        undone=queries.list_undone(latchkey.db, token_hash=token_hash),
+        comes_back=is_back,
+        undone=undo.list_undone(asked.db, link, is_back=is_back),
         kept=_kept(),
         needs_factor=bool(undo.asked_factors(asked, token)),
         is_asked=is_asked,
