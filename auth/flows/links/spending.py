@@ -114,9 +114,12 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue, di
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
-        if _refusal(link, person) or not _is_for_client(asked, found, link, person, receiver):
+        refusal = _refusal(link, person)
+        if refusal:
+            queries.spend_link(act, id=link.id)
+        elif not _is_for_client(asked, found, link, person, receiver):
             return Issue(), {}
-        if not users.has_proved(facts.person_of(person), link.target):
+        elif not users.has_proved(facts.person_of(person), link.target):
             # Otherwise it would be void with the others.
             queries.spend_link(act, id=link.id)
             is_change = link.purpose in one_time.CHANGES
@@ -127,6 +130,8 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue, di
             )
             done.record(act, link, None)
             queries.keep_link(act, id=link.id)
+    if refusal:
+        raise ApiError(refusal)
     return about_new(asked, link.user_id, _method(link), for_client=True), done.members
 
 

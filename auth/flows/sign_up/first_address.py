@@ -58,13 +58,13 @@ def set_addresses(asked: Asked, tx: Act, caller: Any, email: str | None, phone: 
     _end_other_sessions(tx, caller.id, asked.caller.session_id, voids=False)
 
 
-def finish(asked: Asked, tx: Transaction, user_id: str, session_id: str | None) -> None:
+def finish(asked: Asked, tx: Act, user_id: str, session_id: str | None) -> None:
     """End all sessions except the requesting one, and notify the owner of the address.
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     _end_other_sessions(tx, user_id, session_id, voids=True)
-    notify(asked, tx, queries.lock_user(tx, user_id=user_id), "address_added")
+    notify(asked, tx, person_of(tx, user_id), "address_added")
 
 
 def finish_by_identity(
