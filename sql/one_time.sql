@@ -64,6 +64,7 @@ SELECT t.id, t.user_id, t.purpose, t.target, t.created_at, t.expires_at, t.spent
  WHERE t.token_hash = :token_hash OR t.id = :id;
 
 -- name: list_codes(target text) -> rows (spent_at?, code_expires_at?, browser_hash?)
+-- Newer links do not void a code: a newer code does.
 SELECT id, user_id, purpose, created_at, expires_at, spent_at, user_metadata IS NOT NULL AS is_of_sign_up,
        0 AS newer, code_mac, code_expires_at, browser_hash, clock_timestamp() AS now
   FROM one_time_tokens
