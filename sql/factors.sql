@@ -1,5 +1,7 @@
--- name: record_mail_proof(user_id uuid, network text)
-SELECT record_mail_proof(:user_id, :network);
+-- name: record_mail_proof(user_id uuid, network text, acted_at timestamptz)
+INSERT INTO known_networks (user_id, network, seen_at, mail_proved_at)
+VALUES (:user_id, :network, :acted_at, :acted_at)
+ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, mail_proved_at = :acted_at;
 
 -- name: forget_mail_proofs(user_id uuid)
 -- For a change of an address: a thief of the previous mailbox may have used links.

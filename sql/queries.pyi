@@ -1276,62 +1276,83 @@ class SelectRequest(NamedTuple):
 
 def select_request(on: Runner, /, *, user_id: str | None, purpose: str | None, browser_hash: bytes | memoryview | None) -> SelectRequest | None: ...
 
-class SpendReauthenticationCode(NamedTuple):
-    given: str
-    recorded: str
-    mail_proof_recorded: str | None
+class ListUsersOfLink(NamedTuple):
+    id: str
 
-def spend_reauthentication_code(on: Runner, /, *, user_id: str | None, address: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, network: str | None) -> SpendReauthenticationCode | None: ...
+def list_users_of_link(on: Runner, /, *, token_hash: bytes | memoryview | None, id: str | None) -> list[ListUsersOfLink]: ...
 
 class SelectLink(NamedTuple):
-    purpose: str
-    target: str
-    redirect_to: str | None
-    email: str | None
-    phone: str | None
-    browser_hash: memoryview | None
-    code_challenge: str | None
-    user_agent: str | None
-    ip: str | None
-    asked_at: str
-    signup_user_agent: str | None
-    signup_ip: str | None
-    can_be_declined: bool
-    signed_up_at: str
-
-def select_link(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SelectLink | None: ...
-
-def decline_signup(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
-
-def decline_change(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
-
-def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[str | None] | None) -> int: ...
-
-class SpendOneTimeToken(NamedTuple):
     id: str
     user_id: str
     purpose: str
     target: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None
+    is_of_sign_up: bool
+    newer: int
+    code_expires_at: datetime | None
+    browser_hash: memoryview | None
+    was_mailed: bool
     redirect_to: str | None
     code_challenge: str | None
     session_id: str | None
-    browser_hash: memoryview | None
+    password_hash: str | None
     user_agent: str | None
-    method: str
+    ip: str | None
+    email: str | None
+    phone: str | None
+    asked_at: str
+    signup_user_agent: str | None
+    signup_ip: str | None
+    signed_up_at: str
+    now: datetime
 
-def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None, target: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None, network: str | None) -> SpendOneTimeToken | None: ...
+def select_link(on: Runner, /, *, token_hash: bytes | memoryview | None, id: str | None) -> SelectLink | None: ...
 
-def keep_one_time_token(on: Runner, /, *, id: str | None) -> int: ...
+class ListCodes(NamedTuple):
+    id: str
+    user_id: str
+    purpose: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None
+    is_of_sign_up: bool
+    newer: int
+    code_mac: memoryview
+    code_expires_at: datetime | None
+    browser_hash: memoryview | None
+    now: datetime
 
-class ConfirmAddress(NamedTuple):
-    is_first: bool
-    sets_password: bool
+def list_codes(on: Runner, /, *, target: str | None) -> list[ListCodes]: ...
 
-def confirm_address(on: Runner, /, *, token_id: str | None, provider: str | None, is_shown: bool | None, network: str | None) -> ConfirmAddress: ...
+def spend_link(on: Runner, /, *, id: str | None) -> int: ...
 
-def prove_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, proof: str | None) -> int: ...
+def keep_link(on: Runner, /, *, id: str | None) -> int: ...
 
-def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, is_confirmed: bool | None) -> int: ...
+def delete_link(on: Runner, /, *, id: str | None) -> int: ...
+
+def void_tokens(on: Runner, /, *, user_id: str | None) -> int: ...
+
+def forget_password_of_link(on: Runner, /, *, id: str | None) -> int: ...
+
+def take_data_of_link(on: Runner, /, *, user_id: str | None, id: str | None) -> int: ...
+
+def forget_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
+
+def record_sign_in_at_address(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
+
+def delete_user_because(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
+
+def void_change_to(on: Runner, /, *, user_id: str | None, target: str | None) -> int: ...
+
+def forget_new_email(on: Runner, /, *, user_id: str | None) -> int: ...
+
+def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[str | None] | None) -> int: ...
+
+def remove_unproved(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
+
+def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, is_confirmed: bool | None, is_proved: bool | None) -> int: ...
 
 def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
 
@@ -2317,7 +2338,7 @@ class ExportUsers(NamedTuple):
 
 def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> list[ExportUsers]: ...
 
-class ListAskedFactors(NamedTuple):
+class ListFactorsOfUndo(NamedTuple):
     id: str
     user_id: str
     factor_type: str
@@ -2329,44 +2350,18 @@ class ListAskedFactors(NamedTuple):
     sign_count: int | None
     transports: list[str] | None
     backup_eligible: bool | None
+    verified_at: datetime
+    removed_at: datetime | None
     now: datetime
-    added_before: datetime
-    is_removed: bool
 
-def list_asked_factors(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListAskedFactors]: ...
+def list_factors_of_undo(on: Runner, /, *, user_id: str | None) -> list[ListFactorsOfUndo]: ...
 
-class ListUndone(NamedTuple):
-    id: str
-    type: str
-    label: str
-
-def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListUndone]: ...
-
-class SelectComesBack(NamedTuple):
-    comes_back: bool
-
-def select_comes_back(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectComesBack: ...
-
-class LockUsersOfUndo(NamedTuple):
+class SelectHolder(NamedTuple):
     id: str
 
-def lock_users_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[LockUsersOfUndo]: ...
+def select_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectHolder | None: ...
 
-class SpendUndoLink(NamedTuple):
-    user_id: str
-    target: str
-    created_at: datetime
-    comes_back: bool
-
-def spend_undo_link(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SpendUndoLink | None: ...
-
-class SelectUnprovedHolder(NamedTuple):
-    id: str
-    email: str
-
-def select_unproved_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectUnprovedHolder | None: ...
-
-def restore_factors(on: Runner, /, *, user_id: str | None) -> int: ...
+def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 

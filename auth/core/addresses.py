@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import Literal
 
 import email_validator
 import phonenumbers
@@ -37,7 +38,7 @@ def is_email(address: str) -> bool:
     return "@" in address
 
 
-def kind_of(address: str) -> str:
+def kind_of(address: str) -> Literal["email", "phone"]:
     return "email" if is_email(address) else "phone"
 
 

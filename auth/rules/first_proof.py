@@ -19,7 +19,7 @@ Proof = Literal[
     "provider",
     "administrator",
 ]
-_OF_SIGN_UPS = ("signup", "sms_signup")
+OF_SIGN_UPS = ("signup", "sms_signup")
 
 
 def is_first_proof(user: User, kind: AddressKind, value: str, proof: Proof) -> bool:
@@ -43,7 +43,7 @@ def is_first_proof(user: User, kind: AddressKind, value: str, proof: Proof) -> b
 
 def keeps_password(user: User, proof: Proof) -> bool:
     """Whether a first proof leaves the password: a sign-up's code its own, or one that is vouched for."""
-    if proof not in _OF_SIGN_UPS or not user.has_password:
+    if proof not in OF_SIGN_UPS or not user.has_password:
         return False
     return user.made_by in ("signup", "link") or user.is_password_vouched
 
@@ -68,4 +68,4 @@ def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> boo
 
 def sets_password(proof: Proof, *, is_own: bool, carries_password: bool) -> bool:
     """Whether a spent link sets the password that it carries. An administrator's recovery link does too."""
-    return carries_password and (is_own or proof not in _OF_SIGN_UPS)
+    return carries_password and (is_own or proof not in OF_SIGN_UPS)

@@ -6,10 +6,19 @@ from datetime import datetime
 from typing import Literal
 
 from auth.rules.policy import RECENT_AGE
-from auth.rules.users import User, gives_way, has_proved, is_anonymous, is_banned, is_unused_sign_up
+from auth.rules.refusals import Refusal
+from auth.rules.users import (
+    User,
+    gives_way,
+    has_proved,
+    is_banned,
+    is_unused_sign_up,
+    lacks_address,
+)
 
 # Of the links of one purpose, the newest work.
 _WORKING_LINKS = 3
+_CHANGES = ("email_change", "phone_change")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +102,7 @@ def is_due(purpose: str, user: User, holders: Iterable[User], now: datetime) -> 
         return user.email is None or user.email.confirmed_at is None
     if purpose == "sms_signup":
         return user.phone is None or user.phone.confirmed_at is None
-    if purpose in ("email_change", "phone_change"):
+    if purpose in _CHANGES:
         return all(gives_way(holder, now) for holder in holders)
     return True
 
@@ -102,5 +111,20 @@ def can_be_declined(purpose: str, user: User, now: datetime) -> bool:
     """Whether the page of a link offers to decline it: a sign-up that was not used, or a first address."""
     if purpose == "signup":
         return is_unused_sign_up(user, now)
-    has_no_address = user.email is None and user.phone is None
-    return purpose == "email_change" and (is_anonymous(user) or has_no_address)
+    return purpose == "email_change" and lacks_address(user)
+
+
+def refusal_of_use(
+    purpose: str, target: str, user: User, pending: Collection[str | None], now: datetime
+) -> Refusal | None:
+    """A link or code is for an address that the user has, or for one of the `pending` new ones.
+
+    A new one that is proved is one that the user got before the token hook was asked.
+    """
+    if purpose in _CHANGES:
+        is_due = target in pending or has_proved(user, target)
+    else:
+        is_due = any(address is not None and address.value == target for address in (user.email, user.phone))
+    if not is_due:
+        return "otp_expired"
+    return "user_banned" if is_banned(user, now) else None

@@ -21,6 +21,7 @@ Refusal = Literal[
     "mfa.reauthentication_needed",
     "not_admin",
     "over_request_rate_limit",
+    "otp_expired",
     "phone.validation_failed",
     "phone_exists",
     "phone_not_confirmed",

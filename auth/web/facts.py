@@ -9,6 +9,7 @@ from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import Network
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
+from auth.rules.links import Link
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.proofs import Addition, Kind
 from auth.rules.refreshing import RefreshTokens, Window
@@ -328,3 +329,16 @@ def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
         )
         for row in rows
     ]
+
+
+def link_of(row: "queries.SelectLink | queries.ListCodes") -> Link:
+    return Link(
+        purpose=row.purpose,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        spent_at=row.spent_at,
+        is_of_sign_up=row.is_of_sign_up,
+        newer=row.newer,
+        code_expires_at=row.code_expires_at,
+        browser=None if row.browser_hash is None else bytes(row.browser_hash),
+    )

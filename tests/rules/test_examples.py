@@ -326,6 +326,11 @@ USERS: list[Example] = [
     ("A converted user is not anonymous.", lambda: users.is_anonymous(CONVERTED), False),
     ("An unused sign-up gives way.", lambda: users.gives_way(UNUSED, NOW), True),
     (
+        "It makes way for the owner of its address, unless it is an administrator's.",
+        lambda: [users.makes_way(replace(UNUSED, role=role), NOW) for role in ("authenticated", "admin")],
+        [True, False],
+    ),
+    (
         "A user who has signed in does not.",
         lambda: users.gives_way(replace(UNUSED, last_sign_in_at=NOW), NOW),
         False,
@@ -664,6 +669,27 @@ LINKS: list[Example] = [
         "A page's code works in its browser alone.",
         lambda: links.code_for_browser([replace(LINK, browser=b"a")], b"b"),
         None,
+    ),
+    (
+        "A link is for the user's own address, and a new one while it is pending.",
+        lambda: [
+            links.refusal_of_use(purpose, target, ALICE, [pending], NOW)
+            for purpose, target, pending in (
+                ("recovery", "alice@example.com", None),
+                ("recovery", "other@example.com", "other@example.com"),
+                ("email_change", "other@example.com", "other@example.com"),
+                ("email_change", "other@example.com", None),
+                ("email_change", "alice@example.com", None),
+            )
+        ],
+        [None, "otp_expired", None, "otp_expired", None],
+    ),
+    (
+        "Not for a banned user.",
+        lambda: links.refusal_of_use(
+            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), [], NOW
+        ),
+        "user_banned",
     ),
     (
         "A recovery that we mailed is one.",

@@ -16,12 +16,12 @@ MUTANTS = [
     ('return proof == "administrator" and not', "return not"),
     ('("signup", "link") or', '("signup", "link", "import") or'),
     ("or user.is_password_vouched", ""),
-    ("proof not in _OF_SIGN_UPS or not user", "not user"),
+    ("proof not in OF_SIGN_UPS or not user", "not user"),
 ]
 MUTANTS_OF_LINKS = [
     ("is_first and is_shown and", "is_first and"),
     ("carries_password and (is_own or", "carries_password and (False or"),
-    ("is_own or proof not in _OF_SIGN_UPS", "is_own"),
+    ("is_own or proof not in OF_SIGN_UPS", "is_own"),
 ]
 MUTANTS_OF_DISPUTES = [
     ("is_unused_sign_up(user, now) and not", "not"),

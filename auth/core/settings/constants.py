@@ -11,8 +11,6 @@ def failures_of(kind: str) -> list[int]:
 
 
 PROMISED = {
-    # Per network and in total, and per network for one code during its lifetime.
-    "code_failures": [*failures_of("code"), promises.TRIES, promises.MAIL_CODE_LIFETIME],
     "give_up": promises.GIVE_UP,
     "challenge_tries": promises.TRIES,
     "enrolment_lifetime": promises.ENROLMENT_LIFETIME,

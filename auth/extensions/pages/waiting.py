@@ -10,7 +10,8 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.core.addresses import is_email, kind_of
 from auth.core.net.redirects import with_query
-from auth.flows.links.spending import by_code, spend
+from auth.flows.links.finding import by_code
+from auth.flows.links.spending import Page, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
@@ -97,7 +98,8 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     """Send a message of these kinds if the address of the form has a user, and ask for its code."""
     asked = current_asked()
     kept = typed()
-    sent = {kind_of(kept.address): kept.address} if kept else read_form(form_schemas.AddressForm())
+    typed_in: dict[str, str] = {kind_of(kept.address): kept.address} if kept else {}
+    sent = typed_in or read_form(form_schemas.AddressForm())
     (address,), browser = sent.values(), cookies.bound()
     wait = outgoing.seconds_to_wait(asked, address)
     request_message(
@@ -125,8 +127,8 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
         return code_page(path, problem)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    proof = by_code(asked, kept.address, sent["code"], asked.browser_hash)
-    outcome = spend(asked, link_type, proof, redirects=False, keeps_sign_up=path == "sign-up")
+    code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
+    outcome = spend(asked, link_type, code, Page(waits_for=LINKS[path]))
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members
     to, page_after = _onward("forgot-password" if is_removed else path)

@@ -15,15 +15,15 @@ from auth.rules.users import AddressKind
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import Runner, Transaction, queries
 
 ADDRESSES: tuple[AddressKind, ...] = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
 
 
-def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
+def list_recent(on: Runner, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
-    rows = queries.list_additions(db, user_id=user_id)
+    rows = queries.list_additions(on, user_id=user_id)
     return [
         {"id": row.id, "type": row.type, "added_at": iso_8601(row.added_at), "label": row.label}
         for row, addition in zip(rows, facts.additions_of(rows), strict=True)

@@ -9,9 +9,10 @@ from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import Claim
+from auth.flows.links.proving import person_of, prove_address
 from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
-from auth.rules.users import end_of_ban, is_banned
+from auth.rules.users import AddressKind, end_of_ban, is_banned
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -155,8 +156,9 @@ def _update(
         queries.void_undo_links(act, user_id=user_id, moment=None)
     make_way(act, holders, "created_again")
     # A first proof removes other data, so it comes before the changes of the body.
-    for kind in sorted(removal.ADDRESSES, key=new.count):
-        _set_address(act, user_id, kind, body)
+    kinds_in_order: list[AddressKind] = sorted(("email", "phone"), key=new.count)
+    for each in kinds_in_order:
+        _set_address(act, user_id, each, body)
     if removed:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
@@ -199,16 +201,16 @@ def _remove(
     return providers
 
 
-def _set_address(act: Act, user_id: str, kind: str, body: dict[str, Any]) -> None:
+def _set_address(act: Act, user_id: str, kind: AddressKind, body: dict[str, Any]) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
-    user = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
-    old = getattr(user, kind)
-    address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
+    person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
+    old = person.email if kind == "email" else person.phone
+    address = body.get(kind) or old
     confirmed_at = body.get(f"{kind}_confirmed_at")
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
-        queries.prove_address(act, **owner, address=address, proof="administrator")
+        prove_address(act, person, kind, address, "administrator")
     elif address != old:
-        queries.set_address(act, **owner, address=address, is_confirmed=False)
+        queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False)
     if address and f"{kind}_confirmed_at" in body:
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 

@@ -12,6 +12,7 @@ from auth.core import promises
 from auth.core.factors import recovery_codes, totp
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import verdicts
+from auth.rules.policy import RECENT_AGE
 from auth.web import limits
 from auth.web.asked import Asked
 from sql import Runner, acts, queries
@@ -75,7 +76,7 @@ def check_totp(asked: Asked, user_id: str, code: str, *, added_before: Any = Non
 
 
 def check_owner(
-    asked: Asked, factors: "list[queries.ListAskedFactors]", code: str
+    asked: Asked, factors: "list[queries.ListFactorsOfUndo]", code: str
 ) -> Callable[[Runner], bool] | None:
     """Record whether a code is of a factor that a link asks for, or a recovery code as old as these.
 
@@ -83,12 +84,12 @@ def check_owner(
     """
     user_id = factors[0].user_id
     if len(code) != _TOTP_LENGTH:
-        code_mac = check_recovery_code(asked, user_id, code, factors[0].added_before)
+        code_mac = check_recovery_code(asked, user_id, code, factors[0].now - RECENT_AGE)
         if code_mac is None:
             return None
         return lambda on: spend_recovery_code(on, user_id, code_mac) is not None
     match = check_app_code(asked, user_id, [factor for factor in factors if factor.secret], code)
-    if match and any(each.is_removed for each in factors if each.id == match.factor_id):
+    if match and any(each.removed_at for each in factors if each.id == match.factor_id):
         return lambda _: True
     return match and (lambda on: spend_totp(on, match))
 

@@ -1,79 +1,100 @@
 """Links and codes: confirm an address, or take over a new one."""
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.flows.account import removal
+from auth.flows.links.finding import Found, Given, Link, find, locked
+from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify, proved_address
-from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Outcome, Session, open_session, write_code
+from auth.flows.sessions.token_response import Opened, Outcome, Proof, Session, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
-from auth.flows.sign_up.sign_up import dispute
-from auth.web import audit
+from auth.rules import first_proof, links, users
+from auth.rules.refusals import Refusal
+from auth.web import audit, facts
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, found
-from sql import acts, queries
-
-# The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
-Proof = dict[str, Any]
+from auth.web.errors import ApiError
+from sql import queries
+from sql.acts import Act
 
 
-def by_link(token: str) -> Proof:
-    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": [], "browser_hash": None}
+@dataclass(frozen=True)
+class Client:
+    """A client that sent the link or code, and gets the session in the response."""
 
 
-def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Proof:
-    """Return the proof of a code that was typed on a page of the browser with this hash, or sent to the
-    API."""
-    macs = asked.parts.codes.macs(address, code)
-    return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
+@dataclass(frozen=True)
+class Page:
+    """A page of ours that waits for a code of a purpose, and gets the session."""
+
+    waits_for: str
 
 
-def spend(
-    asked: Asked,
-    link_type: str,
-    proof: Proof,
-    *,
-    redirects: bool,
-    for_client: bool = False,
-    redirect_to: str | None = None,
-    is_shown: bool = False,
-    is_same: bool = False,
-    keeps_sign_up: bool = True,
-) -> Outcome:
-    """Spend a link or a code. `redirects` if the response is a redirect, perhaps to the request's
-    `redirect_to`.
+@dataclass(frozen=True)
+class Redirect:
+    """A browser that opened the link: the response is a redirect, perhaps to the request's `redirect_to`.
 
-    `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
-    asked for the link. `keeps_sign_up` unless the page of a code waits for another than a sign-up's.
+    `is_shown` if its user has pressed the button of the link's page; `is_same` if that said that this browser
+    asked for the link.
     """
-    asked.noted.note(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
-    proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": asked.client["network"]}
-    issue, members = Issue(), dict[str, Any]()
+
+    redirect_to: str | None = None
+    is_shown: bool = False
+    is_same: bool = False
+
+
+# What gets the session of a link or code.
+Receiver = Client | Page | Redirect
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a link or code has changed, for the audit log and the response."""
+
+    acts: Sequence[str | None] = ()
+    # The email of the audit entries, and their details.
+    email: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def record(self, act: Act, link: "queries.SelectLink", session: Opened | None) -> None:
+        acts = [*self.acts, "signed_in" if session else None]
+        events = ["user.updated" if any(self.acts) else None, "auth.login" if session else None]
+        details = {"method": "otp", **self.details, "session_id": session and session.session_id}
+        audit.record(act, link.user_id, self.email, acts, events, **details)
+
+
+def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Outcome:
+    """Spend a link or a code."""
+    address, token_hash = (None, given.token_hash) if isinstance(given, Link) else (given.address, None)
+    asked.noted.note(address=address, token_hash=token_hash, type=link_type)
+    found = find(asked, given, one_time.PURPOSES.get(link_type, []))
+    if found is None:
+        raise ApiError("otp_expired")
+    issue, members = None, dict[str, Any]()
     try:
-        if is_asked(asked, for_client=for_client):
-            issue, members = _issue(asked, proof, redirects, redirect_to, is_shown, is_same)
-        with acts.begin(asked.db) as tx:
-            # A refusal is raised later, so that the transaction commits the verdict or the spent link.
-            spent = queries.spend_one_time_token(tx, **proof)
-            user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
-            if spent is None or user is None:
-                outcome = Outcome(refusal=ApiError("otp_expired"))
-            elif issue.answer and link_type in one_time.CHANGES:
-                outcome = _sign_in_at_new_address(asked, tx, spent, user, issue)
-            elif link_type in one_time.CHANGES:
-                outcome = _take_new_address(asked, tx, spent, user, proof, redirects)
+        if is_asked(asked, for_client=not isinstance(receiver, Page)):
+            issue, members = _ask_hook(asked, found, receiver)
+        with locked(asked, found) as (act, link):
+            if link is None or not queries.spend_link(act, id=link.id):
+                raise ApiError("otp_expired")
+            person = person_of(act, link.user_id)
+            refusal = _refusal(link, person)
+            if refusal:
+                # Raised below: what is refused is spent, too.
+                outcome = Outcome(refusal=ApiError(refusal))
+            elif link.purpose in one_time.CHANGES:
+                outcome = _use_for_change(asked, act, found, link, person, receiver, issue)
             else:
-                outcome = _confirm_address(
-                    asked, tx, spent, user, redirects, is_shown, is_same, issue, keeps_sign_up
-                )
+                outcome = _use(asked, act, link, person, receiver, issue)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -82,161 +103,195 @@ def spend(
     return replace(outcome, members=members | outcome.members)
 
 
-def _issue(
-    asked: Asked, proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
-) -> tuple[Issue, dict[str, Any]]:
+def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | None, dict[str, Any]]:
     """Ask the token hook about the session that a link or code opens for a client.
 
     A first proof or a new address is committed before, because the token contains it. The link or code stays
     valid. Also returns the members of the response about the first proof.
     """
-    issue, outcome = Issue(), Outcome()
-    with acts.begin(asked.db) as tx:
-        spent = queries.spend_one_time_token(tx, **proof)
-        user = spent and found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
-        if spent is None or user is None:
-            outcome = Outcome(refusal=ApiError("otp_expired"))
-        elif spent.purpose in one_time.CHANGES:
-            is_for_client = _signs_in(user, proof, redirects)
-            # Otherwise an earlier request took the address, and the hook refused.
-            if is_for_client and spent.target not in (user.email, user.phone):
-                outcome = _take_new_address(asked, tx, spent, user, proof, redirects=True)
-        else:
-            is_for_client = _is_for_client(asked, spent, redirects, redirect_to, is_same)
-            if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
-                outcome = _confirm_address(asked, tx, spent, user, redirects, is_shown, is_same, None)
-        if spent and not outcome.refusal:
-            queries.keep_one_time_token(tx, id=spent.id)
-    if outcome.refusal or spent is None:
-        raise outcome.refusal or ApiError("otp_expired")
-    issue = about_new(asked, spent.user_id, spent.method, for_client=True) if is_for_client else issue
-    return issue, outcome.members
+    done = _Done()
+    with locked(asked, found) as (act, link):
+        if link is None:
+            raise ApiError("otp_expired")
+        person = person_of(act, link.user_id)
+        refusal = _refusal(link, person)
+        if refusal:
+            queries.spend_link(act, id=link.id)
+        elif not _is_for_client(asked, found, link, person, receiver):
+            return None, {}
+        elif not users.has_proved(facts.person_of(person), link.target):
+            # Otherwise it would be void with the others.
+            queries.spend_link(act, id=link.id)
+            is_change = link.purpose in one_time.CHANGES
+            done = (
+                _take_new_address(asked, act, link, person)
+                if is_change
+                else _confirm_address(asked, act, link, person, receiver)
+            )
+            done.record(act, link, None)
+            queries.keep_link(act, id=link.id)
+    if refusal:
+        raise ApiError(refusal)
+    return about_new(asked, link.user_id, _method(link), for_client=True), done.members
 
 
-def _is_for_client(asked: Asked, spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
-    """Whether an application gets the session directly, not a browser on our pages or an authorization
-    code."""
-    target = asked.parts.redirects.checked(redirect_to or target_of(asked, spent))
-    stays_here = waiting.is_elsewhere(asked, spent, is_same=is_same) or asked.parts.redirects.is_own_page(
-        target
+def _use(
+    asked: Asked,
+    act: Act,
+    link: "queries.SelectLink",
+    person: "queries.SelectPerson",
+    receiver: Receiver,
+    issue: Issue | None,
+) -> Outcome:
+    """Confirm an address, and sign its user in."""
+    done = _confirm_address(asked, act, link, person, receiver)
+    present, proof = person_of(act, person.id), Proof(method=_method(link), told=frozenset({link.target}))
+    is_elsewhere = _is_elsewhere(asked, link, receiver)
+    code, row = None, None
+    if isinstance(receiver, Redirect) and link.code_challenge and not is_elsewhere:
+        code = write_code(asked, act, present, link.code_challenge, proof)
+    else:
+        row = open_session(asked, act, present, proof, issue)
+    done.record(act, link, row)
+    return Outcome(
+        session=row and Session(row, issue),
+        authorization_code=code,
+        # Only the application may use the code.
+        redirect_to=target_of(asked, link) if row else link.redirect_to,
+        members=done.members,
+        is_elsewhere=is_elsewhere,
+        purpose=link.purpose,
     )
-    return not redirects or not (spent.code_challenge or stays_here)
 
 
-def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
+def _use_for_change(
+    asked: Asked,
+    act: Act,
+    found: Found,
+    link: "queries.SelectLink",
+    person: "queries.SelectPerson",
+    receiver: Receiver,
+    issue: Issue | None,
+) -> Outcome:
+    """Give the user a new address, unless that came before the hook, and perhaps sign in."""
+    done = _Done(email=person.email)
+    if not users.has_proved(facts.person_of(person), link.target):
+        done = _take_new_address(asked, act, link, person)
+    row = None
+    if _signs_in(found, person, receiver):
+        present = person_of(act, person.id)
+        # The change of the address has its own notice.
+        proof = Proof(method=_method(link), told=frozenset({proved_address(asked, present)}))
+        row = open_session(asked, act, present, proof, issue)
+    done.record(act, link, row)
+    return Outcome(session=row and Session(row, issue), redirect_to=link.redirect_to)
+
+
+def _refusal(link: "queries.SelectLink", person: "queries.SelectPerson") -> Refusal | None:
+    pending = (person.new_email, person.new_phone)
+    return links.refusal_of_use(link.purpose, link.target, facts.person_of(person), pending, person.now)
+
+
+def _method(link: "queries.SelectLink") -> str:
+    return links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+
+
+def _is_elsewhere(asked: Asked, link: "queries.SelectLink", receiver: Receiver) -> bool:
+    """Whether another browser asked for the link than the one that opens it."""
+    return isinstance(receiver, Redirect) and waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
+
+
+def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
+    """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
-    return not redirects and not (first_address.is_without_address(user) and proof["token_hash"])
+    is_strangers = users.lacks_address(facts.person_of(person)) and found.token_hash is not None
+    return not isinstance(receiver, Redirect) and not is_strangers
+
+
+def _is_for_client(
+    asked: Asked,
+    found: Found,
+    link: "queries.SelectLink",
+    person: "queries.SelectPerson",
+    receiver: Receiver,
+) -> bool:
+    """Whether a client gets the session directly, not a browser on our pages or an authorization code."""
+    if link.purpose in one_time.CHANGES:
+        return _signs_in(found, person, receiver)
+    if not isinstance(receiver, Redirect):
+        return True
+    target = asked.parts.redirects.checked(receiver.redirect_to or target_of(asked, link))
+    stays_here = _is_elsewhere(asked, link, receiver) or asked.parts.redirects.is_own_page(target)
+    return not (link.code_challenge or stays_here)
 
 
 def _confirm_address(
-    asked: Asked,
-    tx: acts.Act,
-    spent: Any,
-    user: Any,
-    redirects: bool,
-    is_shown: bool,
-    is_same: bool,
-    issue: Issue | None,
-    keeps_sign_up: bool = True,
-) -> Outcome:
-    of_sign_up, kind = spent.purpose in ("signup", "sms_signup"), addresses.kind_of(spent.target)
-    is_sign_up, is_disputed = of_sign_up and keeps_sign_up, of_sign_up and not keeps_sign_up
-    if spent.target not in (user.email, user.phone):
-        return Outcome(refusal=ApiError("otp_expired"))
-    if user.is_banned:
-        return Outcome(refusal=ApiError("user_banned"))
-
-    is_elsewhere = redirects and waiting.is_elsewhere(asked, spent, is_same=is_same)
-    shown = {"is_shown": is_shown, "network": asked.client["network"]}
+    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson", receiver: Receiver
+) -> _Done:
+    """Prove an address that the user has, and keep or remove the rest."""
+    user, kind = facts.person_of(person), addresses.kind_of(link.target)
+    owner, proof = {"user_id": person.id}, cast(first_proof.Proof, link.purpose)
+    is_of_sign_up = proof in first_proof.OF_SIGN_UPS
+    # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
+    is_disputed = is_of_sign_up and isinstance(receiver, Page) and receiver.waits_for != "signup"
     if is_disputed:
-        # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
-        dispute(tx, queries.select_person(tx, user_id=user.id, session_id=None))
-    proved = queries.confirm_address(tx, token_id=spent.id, provider=kind, **shown)
-    if is_disputed and proved.is_first:
-        # That leaves the password of a user who has signed in unconfirmed.
-        queries.set_password(tx, user_id=user.id, password_hash=None)
-    code, session = None, None
-    # Without an issue, no session is opened yet.
-    if issue and redirects and spent.code_challenge and not is_elsewhere:
-        sign_in = token_response.Proof(method=spent.method, told=frozenset({spent.target}))
-        code = write_code(asked, tx, _present(tx, user), spent.code_challenge, sign_in)
-    elif issue:
-        sign_in = token_response.Proof(method=spent.method, told=frozenset({spent.target}))
-        session = open_session(asked, tx, _present(tx, user), sign_in, issue)
-    acts = [
-        None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
-        "password_changed" if proved.sets_password and not is_sign_up else None,
-        "signed_in" if session else None,
-    ]
-    events = ["user.updated" if acts[0] or acts[1] else None, "auth.login" if session else None]
-    email = None if proved.is_first and kind == "phone" else user.email
-    details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
-    audit.record(tx, user.id, email, acts, events, **details)
-    members: dict[str, Any] = {}
-    if spent.purpose == "recovery":
-        # The address was just proved, so it needs no check.
-        recent = [change for change in removal.list_recent(tx, user.id) if change["type"] != kind]
-        members["recent_changes"] = recent
-    is_kept = proved.sets_password or (is_sign_up and not user.lacks_password)
-    if not is_kept and user.has_own_password and (is_sign_up or proved.is_first):
-        members["password_removed"] = True
-    return Outcome(
-        session=Session(session, issue) if session and issue else None,
-        authorization_code=code,
-        # Only the application may use the code.
-        redirect_to=target_of(asked, spent) if session else spent.redirect_to,
-        members=members,
-        is_elsewhere=is_elsewhere,
-        purpose=spent.purpose,
+        proof = "magiclink"
+    is_first = prove_address(act, person, kind, link.target, proof)
+    is_shown = isinstance(receiver, Redirect) and receiver.is_shown
+    is_own = first_proof.is_own_sign_up(is_first=is_first, is_shown=is_shown, carries_data=link.is_of_sign_up)
+    has_password = link.password_hash is not None
+    sets_password = first_proof.sets_password(
+        cast(first_proof.Proof, link.purpose), is_own=is_own, carries_password=has_password
     )
+    if sets_password:
+        queries.set_password(act, **owner, password_hash=link.password_hash)
+    if is_own:
+        queries.take_data_of_link(act, **owner, id=link.id)
+    elif is_disputed and users.is_unused_sign_up(user, person.now):
+        queries.forget_sign_up(act, **owner)
+    if is_of_sign_up:
+        queries.forget_password_of_link(act, id=link.id)
+    queries.record_sign_in_at_address(act, **owner, provider=kind)
+    record_mail_proof(act, person.id, asked.client["network"])
+    if links.ends_everything(proof, was_mailed=link.was_mailed):
+        queries.end_access(act, **owner, session_id=None, reason="recovered", voids=True)
+    else:
+        queries.void_tokens(act, **owner)
+
+    members: dict[str, Any] = {}
+    if proof == "recovery":
+        # The address was just proved, so it needs no check.
+        recent = [change for change in removal.list_recent(act, person.id) if change["type"] != kind]
+        members["recent_changes"] = recent
+    has_own_password = (person.password_hash or person.sign_up_hash) is not None
+    is_kept = sets_password or first_proof.keeps_password(user, proof)
+    if has_own_password and not is_kept and (is_first or proof in first_proof.OF_SIGN_UPS):
+        members["password_removed"] = True
+    is_new_password = sets_password and proof not in first_proof.OF_SIGN_UPS
+    acts = [
+        None if users.is_proved(user, kind) else f"{kind}_confirmed",
+        "password_changed" if is_new_password else None,
+    ]
+    email = None if is_first and kind == "phone" else person.email
+    return _Done(acts, email, {"purpose": link.purpose}, members)
 
 
 def _take_new_address(
-    asked: Asked, tx: acts.Act, spent: Any, user: Any, proof: Proof, redirects: bool
-) -> Outcome:
+    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson"
+) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
-    kind = addresses.kind_of(spent.target)
-    if spent.target != getattr(user, f"new_{kind}"):
-        return Outcome(refusal=ApiError("otp_expired"))
-    if user.is_banned:
-        return Outcome(refusal=ApiError("user_banned"))
-
-    is_first = first_address.is_without_address(user)
-    queries.make_way(tx, addresses=[spent.target], owner_id=user.id, because="proved_by_other")
-    act, old_address = f"{kind}_changed", getattr(user, kind)
-    notify(asked, tx, user, act, **{f"new_{kind}": spent.target})
-    queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
-    queries.forget_mail_proofs(tx, user_id=user.id)
+    kind, is_first = addresses.kind_of(link.target), users.lacks_address(facts.person_of(person))
+    reason, old_address = f"{kind}_changed", person.email if kind == "email" else person.phone
+    holder = holder_of(act, link.target, person.id)
+    if holder and users.makes_way(facts.person_of(holder), holder.now):
+        queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
+    new: dict[str, Any] = {f"new_{kind}": link.target}
+    notify(asked, act, person, reason, **new)
+    prove_address(act, person, kind, link.target, cast(first_proof.Proof, link.purpose))
+    queries.forget_mail_proofs(act, user_id=person.id)
     if is_first:
-        first_address.finish(asked, tx, user.id, spent.session_id)
+        first_address.finish(asked, act, person.id, link.session_id)
     else:
-        queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act, voids=True)
-
-    session = _open_at_new_address(asked, tx, user, Issue()) if _signs_in(user, proof, redirects) else None
-    acts = [act, "signed_in" if session else None]
-    events = ["user.updated", "auth.login" if session else None]
-    details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
-    email = spent.target if kind == "email" else user.email
-    audit.record(tx, user.id, email, acts, events, **details, session_id=session and session.session_id)
-    return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
-
-
-def _sign_in_at_new_address(asked: Asked, tx: acts.Act, spent: Any, user: Any, issue: Issue) -> Outcome:
-    """Open the session that the hook was asked about, after the change of the address."""
-    session = _open_at_new_address(asked, tx, user, issue)
-    details = {"method": "otp", "session_id": session.session_id}
-    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
-    return Outcome(Session(session, issue), redirect_to=spent.redirect_to)
-
-
-def _open_at_new_address(asked: Asked, tx: acts.Act, user: Any, issue: Issue) -> token_response.Opened:
-    person = _present(tx, user)
-    # The notice of the change tells of it.
-    sign_in = token_response.Proof(method="otp", told=frozenset({proved_address(asked, person)}))
-    return open_session(asked, tx, person, sign_in, issue)
-
-
-def _present(tx: acts.Act, user: Any) -> "queries.SelectPerson":
-    """Return the facts about a locked user after what the act has written."""
-    person = tx.read(queries.select_person, user_id=user.id, session_id=None)
-    return found(person, "user_not_found")
+        queries.end_access(act, user_id=person.id, session_id=link.session_id, reason=reason, voids=True)
+    email = link.target if kind == "email" else person.email
+    return _Done([reason], email, {"old_address": old_address, "new_address": link.target})

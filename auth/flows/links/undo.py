@@ -10,23 +10,26 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
-from auth.core.tokens import one_time
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
+from auth.flows.links.finding import find_link, good_link, locked
+from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
+from auth.rules import links
 from auth.rules.factors import may_be_copy
-from auth.web import audit
+from auth.web import audit, facts
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, found
-from sql import Runner, Transaction, queries
+from auth.web.errors import ApiError
+from sql import Runner, acts, queries
+from sql.acts import Act
 
 
 class Answer(NamedTuple):
     """The factor that a user gives: a code, or a credential with its verified assertion."""
 
     code: str = ""
-    credential: "queries.ListAskedFactors | None" = None
+    credential_id: str = ""
     assertion: Assertion | None = None
 
 
@@ -49,16 +52,25 @@ def verify(asked: Asked, token: str, sent: dict[str, Any]) -> Answer:
     owner = {"user_id": next(iter(known.values())).user_id}
     challenge = assertions.spend_challenge(asked, sent["challenge_id"], assertions.SECURITY_KEY, **owner)
     row, assertion = assertions.check(asked, sent["credential"], challenge, known.get, is_passkey=False)
-    return Answer("", row, assertion)
+    return Answer("", row.id, assertion)
 
 
-def asked_factors(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
+def asked_factors(asked: Asked, token: str) -> "list[queries.ListFactorsOfUndo]":
     """Return the factors of which the link asks for one, if any."""
-    return queries.list_asked_factors(asked.db, token_hash=one_time.hash_token(token))
+    link = good_link(asked, token, ["undo"])
+    return _factors_of(asked.db, link.user_id) if link else []
 
 
-def _credentials(asked: Asked, token: str) -> "list[queries.ListAskedFactors]":
-    return [row for row in asked_factors(asked, token) if row.credential_id is not None]
+def comes_back(on: Runner, link: "queries.SelectLink") -> bool:
+    """Whether the user gets the address of a link back."""
+    holder = holder_of(on, link.target, link.user_id)
+    return links.comes_back([facts.person_of(holder)] if holder else [], link.target)
+
+
+def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> list[dict[str, Any]]:
+    """Return what was added in the last seven days. An address that comes back replaces the present one."""
+    replaced = addresses.kind_of(link.target) if is_back else None
+    return [way for way in removal.list_recent(on, link.user_id) if way["type"] != replaced]
 
 
 def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) -> str | None:
@@ -67,84 +79,112 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
 
     `kept` are the ids of recent additions that stay.
     """
-    token_hash = one_time.hash_token(token)
-    asked.noted.note(token_hash=token_hash, type="undo")
-    factors = asked_factors(asked, token)
-    spend = None
-    if factors and answer.code:
-        # The verdict is committed before the user is locked; the link gives this network tries of its own.
-        network = asked.client["network"]
-        queries.record_mail_proof(asked.db, user_id=factors[0].user_id, network=network)
-        spend = factor_codes.check_owner(asked, factors, answer.code)
+    found = find_link(token, "undo")
+    asked.noted.note(token_hash=found.token_hash, type="undo")
+    # The verdict on a code is committed before the user is locked.
+    spend = _check_code(asked, asked_factors(asked, token), answer.code) if answer.code else None
     try:
-        with asked.db.transaction() as tx:
-            # A refusal is raised later, so that the transaction commits the attempt.
-            refusal = _refusal(asked, tx, factors, answer, spend)
+        with locked(asked, found) as (act, link):
+            if link is None:
+                raise ApiError("otp_expired")
+            # Raised below, so that the act commits what it records of a credential.
+            refusal = _refusal(act, link, answer, spend)
             if refusal is None:
-                queries.lock_users_of_undo(tx, token_hash=token_hash)
-                spent = found(queries.spend_undo_link(tx, token_hash=token_hash), "otp_expired")
-                added = queries.list_undone(tx, token_hash=token_hash)
-                _take_back(asked, tx, spent, [way for way in added if way.id not in kept])
-                return spent.target if spent.comes_back else None
+                queries.spend_link(act, id=link.id)
+                is_back = comes_back(act, link)
+                added = list_undone(act, link, is_back=is_back)
+                _take_back(asked, act, link, [way for way in added if way["id"] not in kept], is_back)
+                return link.target if is_back else None
     except UniqueViolation:
         raise ApiError("email_exists") from None
     raise refusal
 
 
+def _credentials(asked: Asked, token: str) -> "list[queries.ListFactorsOfUndo]":
+    return [row for row in asked_factors(asked, token) if row.credential_id is not None]
+
+
+def _factors_of(on: Runner, user_id: str) -> "list[queries.ListFactorsOfUndo]":
+    """Return the old factors of a user, also those that were removed since."""
+    return [
+        row
+        for row in queries.list_factors_of_undo(on, user_id=user_id)
+        if (
+            links.asks_for_factor(row.verified_at, row.now)
+            if row.removed_at is None
+            else links.asks_for_removed_factor(row.verified_at, row.removed_at, row.now)
+        )
+    ]
+
+
+def _check_code(
+    asked: Asked, factors: "list[queries.ListFactorsOfUndo]", code: str
+) -> Callable[[Runner], bool] | None:
+    """Record the verdict on a code, and return the function that spends a right one."""
+    if not factors:
+        return None
+    user_id = factors[0].user_id
+    with acts.on(asked.db, user_id) as act:
+        # The link gives this network tries of its own.
+        record_mail_proof(act, person_of(act, user_id).id, asked.client["network"])
+    return factor_codes.check_owner(asked, factors, code)
+
+
 def _refusal(
-    asked: Asked,
-    tx: Transaction,
-    factors: "list[queries.ListAskedFactors]",
-    answer: Answer,
-    spend: Callable[[Runner], bool] | None,
+    act: Act, link: "queries.SelectLink", answer: Answer, spend: Callable[[Runner], bool] | None
 ) -> ApiError | None:
     """Check the factor that a link asks for. `spend` spends a right code."""
+    factors = _factors_of(act, link.user_id)
     if not factors:
         return None
     if not answer.assertion:
         # The first page sends no factor. This is not an attempt.
-        queries.lock_user(tx, user_id=factors[0].user_id)
-        return None if spend and spend(tx) else ApiError("undo.insufficient_aal")
-    credential: Any = answer.credential
-    user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")
-    if not credential.is_removed:
-        return assertions.use(tx, credential, answer.assertion, user.email)
-    counter, before = answer.assertion.new_sign_count, credential.sign_count
+        return None if spend and spend(act) else ApiError("undo.insufficient_aal")
+    credential = next((row for row in factors if row.id == answer.credential_id), None)
+    if credential is None:
+        return ApiError("undo.insufficient_aal")
+    if credential.removed_at is None:
+        return assertions.use(act, credential, answer.assertion, link.email)
+    counter, before = answer.assertion.new_sign_count, credential.sign_count or 0
     is_copy = may_be_copy(before, counter, is_synced=credential.backup_eligible)
     return assertions.counter_fell() if is_copy else None
 
 
-def _take_back(asked: Asked, tx: Transaction, spent: Any, removed: "list[queries.ListUndone]") -> None:
+def _take_back(
+    asked: Asked, act: Act, link: "queries.SelectLink", removed: list[dict[str, Any]], is_back: bool
+) -> None:
     """Remove recent additions and everything that gives access, and restore the address."""
-    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
-    ids = [way.id for way in removed]
-    queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=ids, providers=[])
-    queries.remove_factors(tx, user_id=user.id, ids=ids)
-    queries.restore_factors(tx, user_id=user.id)
-    queries.forget_factors(tx, user_id=user.id)
-    if spent.comes_back:
-        _give_back(asked, tx, user, spent.target)
+    user = person_of(act, link.user_id)
+    ids = [way["id"] for way in removed]
+    queries.remove_ways_to_sign_in(act, user_id=user.id, ids=ids, providers=[])
+    queries.remove_factors(act, user_id=user.id, ids=ids)
+    # The link has asked for one of those that were removed since.
+    lost = [row.id for row in _factors_of(act, user.id) if row.removed_at is not None]
+    queries.restore_factors(act, user_id=user.id, ids=lost)
+    queries.forget_factors(act, user_id=user.id)
+    if is_back:
+        _give_back(asked, act, user, link.target)
     else:
-        removal.check_remaining(asked, tx, user.id)
-    queries.set_password(tx, user_id=user.id, password_hash=None)
-    queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone", voids=True)
-    queries.forget_mail_proofs(tx, user_id=user.id)
-    queries.void_undo_links(tx, user_id=user.id, moment=spent.created_at)
-    told = [f"{way.type} {way.label}".strip() for way in removed]
-    email = found(queries.lock_user(tx, user_id=user.id), "user_not_found").email
-    audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=told)
+        removal.check_remaining(asked, act, user.id)
+    queries.set_password(act, user_id=user.id, password_hash=None)
+    queries.end_access(act, user_id=user.id, session_id=None, reason="change_undone", voids=True)
+    queries.forget_mail_proofs(act, user_id=user.id)
+    queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
+    told = [f"{way['type']} {way['label']}".strip() for way in removed]
+    email = person_of(act, user.id).email
+    audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
 
-def _give_back(asked: Asked, tx: Transaction, user: Any, address: str) -> None:
+def _give_back(asked: Asked, act: Act, user: "queries.SelectPerson", address: str) -> None:
     kind = addresses.kind_of(address)
-    if getattr(user, kind) == address:
+    if address in (user.email, user.phone):
         return
-    holder = queries.select_unproved_holder(tx, address=address, owner_id=user.id)
+    holder = holder_of(act, address, user.id)
     if holder:
-        queries.remove_ways_to_sign_in(tx, user_id=holder.id, ids=[], providers=[kind])
+        queries.remove_ways_to_sign_in(act, user_id=holder.id, ids=[], providers=[kind])
         email = None if kind == "email" else holder.email
-        audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
+        audit.record(act, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link, which could take the account away again.
-        notify(asked, tx, user, "email_changed", undo=False, new_email=address)
-    queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")
+        notify(asked, act, user, "email_changed", undo=False, new_email=address)
+    prove_address(act, person_of(act, user.id), kind, address, "undo")

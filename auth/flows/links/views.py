@@ -7,8 +7,9 @@ from flask import Blueprint, Response, jsonify, request
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
-from auth.flows.links import targets, undo
-from auth.flows.links.spending import by_code, by_link, spend
+from auth.flows.links import declining, targets, undo
+from auth.flows.links.finding import Given, by_code, by_link, good_link
+from auth.flows.links.spending import Client, Redirect, spend
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
@@ -60,10 +61,10 @@ _TOLD = {
     "confirmed": "email_change",
     "undone": "taken",
 }
-# For each type of link that offers "This wasn't me": the statement, and one of these sections.
+# For each type of link that offers "This wasn't me": the flow, and one of these sections.
 _DECLINED = {
-    "signup": (queries.decline_signup, "declined"),
-    "email_change": (queries.decline_change, "change_declined"),
+    "signup": (declining.decline_sign_up, "declined"),
+    "email_change": (declining.decline_change, "change_declined"),
 }
 
 _WRONG_FACTOR = {
@@ -98,10 +99,10 @@ def verify() -> Response:
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
     body = read_body(schemas.Verification())
     if "token_hash" in body:
-        proof = by_link(body["token_hash"])
+        given: Given = by_link(body["token_hash"])
     else:
-        proof = by_code(asked, body.get("email") or body["phone"], body["token"])
-    outcome = spend(asked, body["type"], proof, redirects=False, for_client=True)
+        given = by_code(asked, body.get("email") or body["phone"], body["token"])
+    outcome = spend(asked, body["type"], given, Client())
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))
@@ -109,7 +110,7 @@ def verify() -> Response:
 
 def _decline(form: Mapping[str, str]) -> Response:
     decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
-    declined = decline(latchkey.db, token_hash=one_time.hash_token(form["token"]))
+    declined = decline(current_asked(), form["token"])
     return redirect_to_own("verify/done", what) if declined else _dead_link_page(form["type"])
 
 
@@ -134,8 +135,7 @@ def show_done() -> Response:
 
 def _page_of_link(query: Mapping[str, str]) -> Response:
     asked = current_asked()
-    purposes = one_time.PURPOSES.get(query["type"], [])
-    link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
+    link = good_link(asked, query["token"], one_time.PURPOSES.get(query["type"], []))
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, targets.target_of(asked, link))
@@ -150,6 +150,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
         target=target,
         query=query,
         link=link,
+        can_be_declined=declining.is_offered(asked, link),
         elsewhere=elsewhere,
         code=waiting.code_elsewhere(asked, link, query["token"]) if elsewhere and link.browser_hash else None,
     )
@@ -159,7 +160,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     """Show what taking the account back removes. After a form without the right factor, ask for it."""
     asked = current_asked()
     token, is_asked = query["token"], request.method == "POST"
-    token_hash = one_time.hash_token(token)
+    is_back = undo.comes_back(asked.db, link)
     challenge = undo.challenge(asked, token) if is_asked else None
     return page(
         "undo.html",
@@ -167,8 +168,8 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
         target=target,
         query=query,
         link=link,
-        comes_back=queries.select_comes_back(latchkey.db, token_hash=token_hash).comes_back,
-        undone=queries.list_undone(latchkey.db, token_hash=token_hash),
+        comes_back=is_back,
+        undone=undo.list_undone(asked.db, link, is_back=is_back),
         kept=_kept(),
         needs_factor=bool(undo.asked_factors(asked, token)),
         is_asked=is_asked,
@@ -203,11 +204,11 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
             current_asked(),
             link_type,
             by_link(query["token"]),
-            redirects=True,
-            for_client=True,
-            redirect_to=query.get("redirect_to"),
-            is_shown=request.method == "POST",
-            is_same=query.get("action") == "same",
+            Redirect(
+                redirect_to=query.get("redirect_to"),
+                is_shown=request.method == "POST",
+                is_same=query.get("action") == "same",
+            ),
         )
     except ApiError as error:
         return _refused(query, error)

@@ -15,6 +15,7 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.flows import admission
 from auth.flows.admission import is_listed
+from auth.flows.links.proving import prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, about_new, is_asked
 from auth.flows.sessions.token_response import (
@@ -230,7 +231,7 @@ def _link_identity(
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
         return _User(person)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
-    queries.prove_address(act, user_id=person.id, provider="email", address=person.email, proof="provider")
+    prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
     queries.insert_identity(act, user_id=person.id, signs_in=True, **identity.row)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
     proved = queries.select_person(act, user_id=person.id, session_id=None)

@@ -5,10 +5,12 @@ minutes, by a factor if the user has one.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from auth.core.text.moments import iso_8601
 from auth.flows.factors.factor_codes import check_totp
+from auth.flows.links import nonces
+from auth.flows.links.finding import by_code
 from auth.flows.sign_in.passwords import check_current_password
 from auth.rules import proofs
 from auth.rules.proofs import Kind, Proof, Verb
@@ -186,14 +188,7 @@ def _spend_nonce(
     asked: Asked, nonce: str, known: "queries.SelectPerson", browser_hash: bytes | None
 ) -> Proof:
     address = code_address(known)
-    spent = address and queries.spend_reauthentication_code(
-        asked.db,
-        user_id=asked.caller.user_id,
-        address=address,
-        code_macs=asked.parts.codes.macs(address, nonce),
-        browser_hash=browser_hash,
-        network=asked.client["network"],
-    )
-    if not spent:
+    given = address and nonces.spend(asked, by_code(asked, address, nonce, browser_hash))
+    if not given:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-    return cast(Proof, spent.given)
+    return given

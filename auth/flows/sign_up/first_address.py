@@ -6,6 +6,7 @@ from typing import Any
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows.admission import is_listed
+from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
 from auth.rules.messages import message_of_first_address
@@ -14,11 +15,7 @@ from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
-
-
-def is_without_address(user: Any) -> bool:
-    """Whether the next address is the first. It may belong to a person unrelated to the user."""
-    return user.is_anonymous or not (user.email or user.phone)
+from sql.acts import Act
 
 
 def request_address(
@@ -49,22 +46,25 @@ def request_address(
     message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
 
 
-def set_addresses(asked: Asked, tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
+def set_addresses(asked: Asked, tx: Act, caller: Any, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
+    user_id = person_of(tx, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
         if address:
-            queries.set_address(tx, user_id=caller.id, provider=provider, address=address, is_confirmed=True)
+            queries.set_address(
+                tx, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
+            )
             audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     _end_other_sessions(tx, caller.id, asked.caller.session_id, voids=False)
 
 
-def finish(asked: Asked, tx: Transaction, user_id: str, session_id: str | None) -> None:
+def finish(asked: Asked, tx: Act, user_id: str, session_id: str | None) -> None:
     """End all sessions except the requesting one, and notify the owner of the address.
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     _end_other_sessions(tx, user_id, session_id, voids=True)
-    notify(asked, tx, queries.lock_user(tx, user_id=user_id), "address_added")
+    notify(asked, tx, person_of(tx, user_id), "address_added")
 
 
 def finish_by_identity(

@@ -109,6 +109,19 @@ class TestLinkOfANotice:
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("factors") == 1
 
+    def test_link_asks_for_a_factor_that_is_old_when_its_turn_comes(
+        self, app, client, alice, outbox, database
+    ):
+        """The request waits for the user's row, and decides about the factors that it finds then."""
+        _app, session = set_up(alice.open_session())
+        change_email(client, session, outbox)
+        token = outbox.last(alice.email, "email_changed").token
+        aged = "UPDATE factors SET verified_at = now() - interval '8 days' WHERE user_id = %s"
+        with database.locked("users", alice.id, aged) as lock:
+            taken = lock.start(lambda: press(app.test_client(), "undo", token))
+        assert (taken.result().status_code, 'name="factor_code"' in taken.result().text) == (403, True)
+        assert database.value("SELECT email FROM users") == "new@example.com"
+
     def test_networks_lose_the_tries_of_links_to_either_address(self, client, alice, outbox, database):
         app, session = set_up(alice.open_session())
         age_factors(database)

@@ -456,7 +456,7 @@ class TestRemoval:
     ("what", "homes"),
     [
         (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "messages.sql"]),
-        ("restores ->> 'provider'", ["functions/one_time_tokens.sql"]),
+        ("restores ->> 'provider'", ["functions/one_time_tokens.sql", "undo.sql"]),
     ],
     ids=["links of notices", "factors that were removed"],
 )

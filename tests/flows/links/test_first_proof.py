@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sql import load_statements, schema
+from tests.source.test_structure import SOURCES
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
 from tests.support.links import EXPIRED, OTHER_PHONE, PHONE, fragment, hand_in, press, type_in
@@ -399,7 +400,9 @@ _SETS_PASSWORD = re.compile(
 
 def test_only_one_function_proves_an_address():
     statements = {name for name, each in load_statements().items() if _PROVES.search(each.direct)}
-    assert statements == PROVED_ELSEWHERE.keys()
+    assert statements == {"set_address", *PROVED_ELSEWHERE}
+    proving = {source for source, path in SOURCES.items() if "is_proved=True" in path.read_text()}
+    assert proving == {"auth/flows/links/proving.py"}
     functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _PROVES.search(path.read_text())}
     assert functions == {"addresses.sql"}
 
@@ -407,7 +410,7 @@ def test_only_one_function_proves_an_address():
 def test_only_one_function_sets_a_password():
     """A rehash at a sign-in stores the same password."""
     statements = {name for name, each in load_statements().items() if _SETS_PASSWORD.search(each.direct)}
-    assert statements == {"record_sign_in", "dispute_sign_up"}
+    assert statements == {"set_password", "record_sign_in", "dispute_sign_up"}
     functions = {
         path.name for path in schema.FUNCTIONS.glob("*.sql") if _SETS_PASSWORD.search(path.read_text())
     }

@@ -162,7 +162,7 @@ class TestCodesAndLinks:
                 assert_error(response, 403, "otp_expired")
                 answers.add(response.text)
                 work.add(statements_run() - before)
-        assert (len(answers), work) == (1, {2})
+        assert (len(answers), len(work)) == (1, 1)
 
     def test_void_link_gets_the_same_response_as_an_unknown_one(self, client, alice, parts, database):
         outbox = Outbox(parts, database)

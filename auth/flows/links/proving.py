@@ -1,0 +1,52 @@
+"""Proofs of addresses: the first one removes everything else that the user holds.
+
+The user is locked. `person` are the user's facts in this act.
+"""
+
+from auth.rules import counts, first_proof
+from auth.rules.first_proof import Proof
+from auth.rules.users import AddressKind
+from auth.web import facts
+from auth.web.errors import found
+from sql import Runner, queries
+from sql.acts import Act
+
+
+def person_of(act: Act, user_id: str) -> "queries.SelectPerson":
+    """Return the facts about a locked user. They change with each proof."""
+    person = act.read(queries.select_person, user_id=user_id, session_id=None)
+    return found(person, "user_not_found")
+
+
+def holder_of(on: Runner, address: str, other_than: str) -> "queries.SelectPerson | None":
+    """Return the facts about the other user who holds an address, proved or not."""
+    holder = queries.select_holder(on, address=address, owner_id=other_than)
+    return holder and queries.select_person(on, user_id=holder.id, session_id=None)
+
+
+def prove_address(
+    act: Act, person: "queries.SelectPerson", kind: AddressKind, address: str, proof: Proof
+) -> bool:
+    """Give a user an address that is proved, and return whether this was its first proof.
+
+    A stranger may have set whatever a first proof removes.
+    """
+    user = facts.person_of(person)
+    is_first = first_proof.is_first_proof(user, kind, address, proof)
+    if is_first:
+        queries.remove_unproved(act, user_id=person.id, provider=kind)
+        queries.end_access(act, user_id=person.id, session_id=None, reason="address_proved", voids=True)
+        queries.void_undo_links(act, user_id=person.id, moment=None)
+        kept = person.password_hash if first_proof.keeps_password(user, proof) else None
+        queries.set_password(act, user_id=person.id, password_hash=kept)
+    queries.set_address(
+        act, user_id=person.id, provider=kind, address=address, is_confirmed=True, is_proved=True
+    )
+    return is_first
+
+
+def record_mail_proof(act: Act, user_id: str, network: str) -> None:
+    """Give a network where a mailed link or code was used tries of its own, unless three have them."""
+    networks = facts.networks_of(queries.list_known_networks(act, user_id=user_id))
+    if counts.records_mail_proof(networks, network, act.acted_at):
+        queries.record_mail_proof(act, user_id=user_id, network=network)
