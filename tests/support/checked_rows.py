@@ -35,7 +35,8 @@ class CheckedCursor(NamedTupleCursor):
         return [self._checked(row) for row in super().fetchall()]
 
     def _checked(self, row: Any) -> Any:
-        executed = re.match(rb"EXECUTE (\w+)", self.query or b"")
+        # BEGIN may travel with it.
+        executed = re.search(rb"(?:^|; )EXECUTE (\w+)", self.query or b"")
         statement = executed and sql.shipped().get(executed[1].decode())
         if not statement or row is None:
             return row

@@ -5,6 +5,7 @@ import pytest
 from authlib.oidc.core.util import create_half_hash
 
 from tests.support.answers import A_REFRESH_TOKEN, AN_ACCESS_TOKEN, assert_error, assert_ok
+from tests.support.checked_rows import statements_run
 from tests.support.factors import set_up
 from tests.support.openid import (
     RESOURCE,
@@ -46,6 +47,11 @@ class TestRotation:
         assert {name for name in old if old[name] != new[name]} <= {"iat", "exp", "jti"}
         assert (set(old), old["jti"] == new["jti"]) == (set(new), False)
         assert database.everything(*tables) == before
+
+    def test_refresh_takes_two_round_trips(self, refresh_with, tokens):
+        before = statements_run()
+        assert refresh_with(tokens["refresh_token"]).status_code == 200
+        assert statements_run() - before == 2
 
     def test_used_token_returns_its_successor_and_after_a_minute_a_new_one(
         self, client, database, refresh_with, tokens
