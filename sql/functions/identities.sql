@@ -22,6 +22,25 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
+-- The identities of a user, as the user object has them, and their providers in the same order.
+CREATE OR REPLACE FUNCTION linked_to(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(jsonb_agg(jsonb_build_object(
+           'id', i.id,
+           'identity_id', i.id,
+           'user_id', i.user_id,
+           'identity_data', i.identity_data,
+           'provider', i.provider,
+           'last_sign_in_at', iso_8601(i.last_sign_in_at),
+           'created_at', iso_8601(i.created_at),
+           'updated_at', iso_8601(i.updated_at)
+         ) ORDER BY i.created_at, i.provider), '[]'),
+         coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
+    FROM identities AS i
+   WHERE i.user_id = owner
+$$;
+
 -- The values of INSERT INTO identities for the addresses of a new user.
 CREATE OR REPLACE FUNCTION own_identities(u users)
   RETURNS TABLE (user_id uuid, provider text, subject text, identity_data jsonb)

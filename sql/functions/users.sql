@@ -50,12 +50,14 @@ AS $$
     FROM identities_of(u.id) AS linked
 $$;
 
--- The user object for a response or the claims of a token. A table, so that a statement is planned together with
--- it: as a value it would be planned at each call. `user_object`, which the triggers call, builds the same.
-CREATE OR REPLACE FUNCTION user_object_for(u users, audience text) RETURNS TABLE (user_object text)
-  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+-- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, which
+-- the triggers call, builds the same.
+CREATE OR REPLACE FUNCTION user_object_with(
+  u users, identities jsonb, providers text[], member text, audience text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT (jsonb_build_object(
+  SELECT '{' || member || substr(jsonb_build_object(
     'aud', audience,
     'id', u.id,
     'role', u.role,
@@ -67,10 +69,9 @@ AS $$
     'confirmation_sent_at', iso_8601(u.confirmation_sent_at),
     'invited_at', iso_8601(u.invited_at),
     'last_sign_in_at', iso_8601(u.last_sign_in_at),
-    'app_metadata', u.app_metadata || jsonb_build_object(
-      'provider', linked.providers[1], 'providers', linked.providers),
+    'app_metadata', u.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
     'user_metadata', u.user_metadata,
-    'identities', linked.objects,
+    'identities', identities,
     'new_email', u.new_email,
     'email_change_sent_at', iso_8601(u.email_change_sent_at),
     'new_phone', u.new_phone,
@@ -79,8 +80,16 @@ AS $$
     'is_anonymous', is_anonymous(u),
     'created_at', iso_8601(u.created_at),
     'updated_at', iso_8601(u.updated_at)
-  ) || own.factors)::text
-    FROM identities_of(u.id) AS linked
+  )::text, 2)
+$$;
+
+-- The user object for a response or the claims of a token. A table, so that a statement is planned together with
+-- it: as a value it would be planned at each call.
+CREATE OR REPLACE FUNCTION user_object_for(u users, audience text) RETURNS TABLE (user_object text)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT user_object_with(u, linked.objects, linked.providers, own.member, audience)
+    FROM linked_to(u.id) AS linked
    CROSS JOIN factors_of(u.id) AS own
 $$;
 

@@ -1,0 +1,95 @@
+"""Acts lock, read facts, decide in auth/rules, and write: docs/architecture.md."""
+
+import re
+
+import sql
+from auth.web.errors import ERRORS
+from sql import schema
+from tests.source.test_structure import ROOT, STATEMENTS, bodies
+from tests.support.previous_release import FILE, parts_of
+
+# SKIP LOCKED waits for nobody.
+LOCKS = re.compile(
+    r"\bFOR (?:NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)\b(?: OF \w+)?(?! OF)(?! SKIP LOCKED)\b|\bpg_\w*advisory\w*"
+)
+OF_ACTS = set(re.findall(r"^-- name: (\w+)", (sql.DIRECTORY / "locks.sql").read_text(), re.MULTILINE))
+NOT_OF_ACTS = {
+    "clear_failures": "counts come first in an act; record_verdict locks them by its upsert",
+    "factor_has_changed": "a trigger, for statements that no act runs: of an operator, of nodes of 0.5.2",
+    "identity_has_changed": "a trigger, as factor_has_changed",
+    "update_webhook": "a webhook belongs to no user",
+    "redeliver_event": "a delivery belongs to no user",
+    "has_room_for_webhook": "a webhook belongs to no user",
+    "lock_openid_keys": "keys belong to no user",
+    "lock_key_fingerprints": "keys belong to no user",
+    "try_lock_janitor": "of one process among many; waits for nobody",
+    "try_lock_restore": "of one process among many; waits for nobody",
+    "lock_test_databases": "of the test kit",
+}
+NO_REFUSALS = {
+    "select_refusal_by_hook": "reads the refusals in the audit log",
+    "end_users_of_disabled_providers": "a reason to end sessions that has the name of an error",
+}
+
+
+def of_today() -> dict[str, str]:
+    """Return the texts of statements, SQL functions and views, without comments and what only old nodes call."""
+    previous = schema.FUNCTIONS / FILE
+    old = [part.name for part in parts_of(previous.read_text())] if previous.exists() else []
+    found: dict[str, str] = {}
+    for name, text in bodies():
+        if name not in old:
+            found[name] = found.get(name, "") + re.sub("--.*", "", text)
+    for path in schema.FUNCTIONS.glob("*.sql"):
+        found |= {part.name: part.code for part in parts_of(path.read_text()) if part.name and part.is_view}
+    return found
+
+
+def test_locks_are_found():
+    texts = (
+        "FOR UPDATE;",
+        "FOR NO KEY UPDATE",
+        "FOR SHARE OF u\n",
+        "FOR KEY SHARE OF c;",
+        "pg_advisory_xact_lock(1)",
+    )
+    assert [text for text in texts if not LOCKS.search(text)] == []
+    assert [
+        text for text in ("FOR UPDATE OF m SKIP LOCKED", "FOR UPDATE SKIP LOCKED))") if LOCKS.search(text)
+    ] == []
+
+
+def test_only_acts_lock_what_they_decide_about():
+    taking = {name for name, text in of_today().items() if LOCKS.search(text)} - OF_ACTS
+    assert sorted(taking - NOT_OF_ACTS.keys()) == []
+    assert sorted(NOT_OF_ACTS.keys() - taking) == []
+
+
+def test_only_acts_run_the_statements_that_lock():
+    paths = [*ROOT.glob("*.py"), *(ROOT / "auth").rglob("*.py"), *(ROOT / "sql").glob("*.py")]
+    assert len(OF_ACTS) > 5
+    assert [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in paths
+        if path != sql.DIRECTORY / "acts.py"
+        for name in sorted(OF_ACTS & set(re.findall(r"\w+", path.read_text())))
+    ] == []
+
+
+def test_statements_and_sql_functions_decide_about_no_refusal():
+    found = {
+        name: sorted(ERRORS.keys() & set(re.findall(r"'([^'\s]+)'", text)))
+        for name, text in of_today().items()
+    }
+    naming = {name: keys for name, keys in found.items() if keys}
+    assert {name: keys for name, keys in naming.items() if name not in NO_REFUSALS} == {}
+    assert sorted(NO_REFUSALS.keys() - naming.keys()) == []
+
+
+def test_copies_of_user_objects_are_read_for_the_order_of_lists_alone():
+    reading = {
+        name: text for name, text in of_today().items() if name in STATEMENTS and "user_objects" in text
+    }
+    of_backups = "count_stale_user_objects"
+    assert sorted(reading) == [of_backups, "few_users_by_sign_in", "search_users"]
+    assert [name for name, text in reading.items() if re.search(r"\bobject\b", text)] == [of_backups]
