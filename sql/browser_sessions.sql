@@ -8,28 +8,26 @@ SELECT know_network(user_id, :browser)
   FROM sessions
  WHERE id = :session_id AND (aal = 'aal2' OR NOT has_second_step(user_id));
 
--- name: use_browser_session(token_hash bytea, level text, mfa_required text, refresh_token_lifetime integer,
---                           session_timebox integer) -> row? (email?, phone?, name?)
--- Keeps the session alive, with one write in five minutes.
-WITH used AS (
-  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, name_of(u.user_metadata) AS name,
-         u.role = 'admin' AS is_admin,
-         lacks_level(u, s, s.aal, :level, :mfa_required) AS lacks_level,
-         has_verified_factor(u.id) AS has_factor,
-         extract(epoch FROM now() - proved_at(s))::float AS proof_age
-    FROM browser_sessions AS browser
-    JOIN sessions AS s ON s.id = browser.session_id
-    JOIN users AS u ON u.id = browser.user_id
-   WHERE browser.token_hash = :token_hash
-     AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
-                      s.aal, 'session', :mfa_required) = 'live'
-), kept AS (
-  UPDATE sessions AS s
-     SET refreshed_at = now()
-    FROM used
-   WHERE s.id = used.session_id AND s.refreshed_at < now() - interval '5 minutes'
-)
-SELECT * FROM used;
+-- name: select_browser_session(token_hash bytea)
+--   -> row? (converted_at?, banned_until?, oldest_factor_at?, email?, phone?, name?, ended_at?,
+--     reauthenticated_at?, first_passkey_at?, opened_by?)
+SELECT s.id AS session_id, s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at,
+       s.reauthenticated_at, s.first_passkey_at, s.opened_by,
+       u.id AS user_id, u.role, u.made_by, u.converted_at, u.banned_until, u.email, u.phone,
+       name_of(u.user_metadata) AS name,
+       verified.oldest AS oldest_factor_at, verified.has_second_step, clock_timestamp() AS now
+  FROM browser_sessions AS browser
+  JOIN sessions AS s ON s.id = browser.session_id
+  JOIN users AS u ON u.id = browser.user_id
+ CROSS JOIN LATERAL (
+         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
+           FROM factors AS f
+          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
+       ) AS verified (oldest, has_second_step)
+ WHERE browser.token_hash = :token_hash;
+
+-- name: keep_session(session_id uuid)
+UPDATE sessions SET refreshed_at = greatest(refreshed_at, now()) WHERE id = :session_id;
 
 -- name: select_end_of_browser_session(token_hash bytea) -> row? (reason?)
 SELECT s.end_reason AS reason

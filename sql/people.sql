@@ -2,16 +2,16 @@
 
 -- name: select_person(user_id uuid, session_id uuid)
 --   -> row? (email?, email_confirmed_at?, new_email?, phone?, phone_confirmed_at?, new_phone?, converted_at?,
---     banned_until?, last_sign_in_at?, password_hash?, sign_up_hash?, first_factor_at?, oldest_factor_at?,
---     method?, aal?, session_created_at?, refreshed_at?, ended_at?, reauthenticated_at?, factor_proved_at?,
---     code_given_at?, first_passkey_at?, opened_by?, resource?)
--- The session's columns are null if the user has none of this id. Run it with the user locked.
+--     banned_until?, last_sign_in_at?, password_hash?, sign_up_hash?, password_leaked_at?, first_factor_at?,
+--     oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?, ended_at?, reauthenticated_at?,
+--     factor_proved_at?, code_given_at?, first_passkey_at?, opened_by?, resource?)
+-- The session's columns are null if the user has none of this id. Acts run it with the user locked.
 SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.last_sign_in_at,
        u.email, u.email_confirmed_at, u.email_proved, u.new_email,
        u.phone, u.phone_confirmed_at, u.phone_proved, u.new_phone,
        coalesce(added.email_at, u.created_at) AS email_added_at,
        coalesce(added.phone_at, u.created_at) AS phone_added_at,
-       u.password_hash, u.sign_up_hash, u.password_vouched IS TRUE AS is_password_vouched,
+       u.password_hash, u.sign_up_hash, u.password_vouched IS TRUE AS is_password_vouched, u.password_leaked_at,
        u.user_metadata, u.app_metadata,
        u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.reauthenticated_at,

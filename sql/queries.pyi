@@ -257,20 +257,31 @@ def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | No
 
 def know_browser(on: Runner, /, *, session_id: str | None, browser: str | None) -> int: ...
 
-class UseBrowserSession(NamedTuple):
+class SelectBrowserSession(NamedTuple):
     session_id: str
-    user_id: str
     method: str
     aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None
+    reauthenticated_at: datetime | None
+    first_passkey_at: datetime | None
+    opened_by: str | None
+    user_id: str
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
     email: str | None
     phone: str | None
     name: str | None
-    is_admin: bool
-    lacks_level: bool
-    has_factor: bool
-    proof_age: float
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
 
-def use_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, level: str | None) -> UseBrowserSession | None: ...
+def select_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectBrowserSession | None: ...
+
+def keep_session(on: Runner, /, *, session_id: str | None) -> int: ...
 
 class SelectEndOfBrowserSession(NamedTuple):
     reason: str | None
@@ -1911,6 +1922,7 @@ class SelectPerson(NamedTuple):
     password_hash: str | None
     sign_up_hash: str | None
     is_password_vouched: bool
+    password_leaked_at: datetime | None
     user_metadata: Any
     app_metadata: Any
     first_factor_at: datetime | None
@@ -2052,22 +2064,6 @@ class EndReusedSession(NamedTuple):
 
 def end_reused_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> EndReusedSession | None: ...
 
-class SignOut(NamedTuple):
-    state: str
-    moment: str
-    ended: bool | None
-    recorded: str | None
-
-def sign_out(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, scope: str | None) -> SignOut | None: ...
-
-class EndSession(NamedTuple):
-    state: str
-    found: bool
-    moment: str
-    recorded: str | None
-
-def end_session(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, session_id: str | None) -> EndSession | None: ...
-
 class SelectSessions(NamedTuple):
     role: str
     made_by: str
@@ -2123,29 +2119,7 @@ class RenewSession(NamedTuple):
 
 def renew_session(on: Runner, /, *, session_id: str | None) -> RenewSession | None: ...
 
-class LockCaller(NamedTuple):
-    id: str
-    email: str | None
-    email_proved: bool
-    new_email: str | None
-    phone: str | None
-    phone_proved: bool
-    new_phone: str | None
-    password_hash: str | None
-    is_anonymous: bool
-    converted_at: datetime | None
-    moment: str
-    is_recovery: bool
-    state: str
-
-def lock_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, given: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> LockCaller | None: ...
-
-class SelectRefusal(NamedTuple):
-    state: str
-
-def select_refusal(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> SelectRefusal | None: ...
-
-def record_reauthentication(on: Runner, /, *, session_id: str | None, given: str | None) -> int: ...
+def record_reauthentication(on: Runner, /, *, session_id: str | None, is_by_code: bool | None, is_by_factor: bool | None) -> int: ...
 
 class RecordSignInOfProvider(NamedTuple):
     amr: Any
@@ -2442,34 +2416,6 @@ class SelectUser(NamedTuple):
 
 def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectUser | None: ...
 
-class SelectCaller(NamedTuple):
-    role: str
-    made_by: str
-    converted_at: datetime | None
-    banned_until: datetime | None
-    oldest_factor_at: datetime | None
-    has_second_step: bool
-    now: datetime
-    method: str | None
-    aal: str | None
-    session_created_at: datetime | None
-    refreshed_at: datetime | None
-    ended_at: datetime | None
-    first_passkey_at: datetime | None
-    is_admin: bool
-    is_anonymous: bool
-    password_hash: str | None
-    password_leaked: bool
-    email: str | None
-    email_confirmed: bool
-    phone: str | None
-    phone_confirmed: bool
-    has_factor: bool
-    proof_age: int | None
-    is_fresh_recovery: bool | None
-
-def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectCaller | None: ...
-
 def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectTakenAddress(NamedTuple):
@@ -2488,10 +2434,10 @@ class DeleteUser(NamedTuple):
 
 def delete_user(on: Runner, /, *, user_id: str | None) -> DeleteUser: ...
 
-class SelectIsLastAdministrator(NamedTuple):
-    is_last: bool
+class CountOtherAdministrators(NamedTuple):
+    total: int
 
-def select_is_last_administrator(on: Runner, /, *, user_id: str | None) -> SelectIsLastAdministrator: ...
+def count_other_administrators(on: Runner, /, *, user_id: str | None) -> CountOtherAdministrators: ...
 
 class LockUser(NamedTuple):
     id: str
@@ -2536,13 +2482,14 @@ class SelectNewestCode(NamedTuple):
 
 def select_newest_code(on: Runner, /, *, target: str | None, browser_hash: bytes | memoryview | None) -> SelectNewestCode | None: ...
 
-class ListAdded(NamedTuple):
+class ListAdditions(NamedTuple):
     id: str
     type: str
-    added_at: str
     label: str
+    added_at: datetime
+    now: datetime
 
-def list_added(on: Runner, /, *, user_id: str | None) -> list[ListAdded]: ...
+def list_additions(on: Runner, /, *, user_id: str | None) -> list[ListAdditions]: ...
 
 class ListWaysToSignIn(NamedTuple):
     id: str
@@ -2552,10 +2499,11 @@ def list_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[st
 
 def remove_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, providers: Sequence[str | None] | None) -> int: ...
 
-class SelectCanSignIn(NamedTuple):
-    can_sign_in: bool
+class SelectWaysToSignIn(NamedTuple):
+    providers: list[str]
+    has_passkey: bool
 
-def select_can_sign_in(on: Runner, /, *, user_id: str | None, usable: Sequence[str | None] | None) -> SelectCanSignIn: ...
+def select_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> SelectWaysToSignIn: ...
 
 class CreateWebhook(NamedTuple):
     webhook_object: str

@@ -124,58 +124,6 @@ SELECT ended.found,
        END AS recorded
   FROM ended;
 
--- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                caller_level text, mfa_required text, refresh_token_lifetime integer,
---                session_timebox integer, scope text, origin jsonb) -> row? (ended?, recorded?)
--- Locks the user. Otherwise a code redeemed concurrently would start a session that outlives the log-out.
-WITH caller AS (
-  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                      :caller_aal, :caller_level, :mfa_required) AS state,
-         u.id, u.email
-    FROM users AS u
-    LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
-   WHERE u.id = :caller_id
-     FOR UPDATE OF u
-)
-SELECT state,
-       iso_8601(now()) AS moment,
-       CASE WHEN state = 'live'
-            THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
-                            CASE WHEN :scope = 'others' THEN 'others_signed_out' ELSE 'logout' END)
-       END AS ended,
-       CASE WHEN state = 'live'
-            THEN record_acts(:origin, id, email, '{signed_out}', '{auth.logout}',
-                             jsonb_build_object('scope', :scope, 'session_id', :caller_session_id))
-       END AS recorded
-  FROM caller;
-
--- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, session_id uuid, origin jsonb) -> row? (recorded?)
--- Also ends the sessions that it opened for applications. Locks the user, like `sign_out`.
-WITH caller AS (
-  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                      :caller_aal, :caller_level, :mfa_required) AS state, u.email
-    FROM users AS u
-    LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
-   WHERE u.id = :caller_id
-     FOR UPDATE OF u
-), ended AS (
-  SELECT end_access(:caller_id, s.id, 'ended_by_user') AS found
-    FROM caller
-    JOIN sessions AS s ON s.user_id = :caller_id AND s.id = :session_id
-   WHERE caller.state = 'live' AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
-)
-SELECT caller.state,
-       coalesce(ended.found, false) AS found,
-       iso_8601(now()) AS moment,
-       CASE WHEN ended.found
-            THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}',
-                             jsonb_build_object('session_id', :session_id))
-       END AS recorded
-  FROM caller
-  LEFT JOIN ended ON true;
-
 -- name: select_sessions(caller_id uuid, caller_session_id uuid, refresh_token_lifetime integer,
 --                       session_timebox integer, page_size integer, page_offset bigint)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
@@ -247,36 +195,12 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           with_audience(user_object(u)::text, :audience) AS user_object;
 
--- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, given text, proof_age integer, change_age integer,
---                   acts text[], kinds text[], ids text[])
---   -> row? (email?, new_email?, phone?, new_phone?, password_hash?, converted_at?)
-WITH caller AS (
-  SELECT id, email, email_proved, new_email, phone, phone_proved, new_phone, password_hash,
-         is_anonymous(users) AS is_anonymous, converted_at
-    FROM users WHERE id = :caller_id FOR UPDATE
-)
-SELECT caller.*, iso_8601(now()) AS moment,
-       EXISTS (SELECT FROM sessions WHERE id = :caller_session_id AND method = 'recovery') AS is_recovery,
-       locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
-                           :session_timebox, :caller_aal, :caller_level, :mfa_required, :given,
-                           :proof_age, :change_age, :acts, :kinds, :ids) AS state
-  FROM caller;
-
--- name: select_refusal(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
---                      caller_level text, mfa_required text, refresh_token_lifetime integer,
---                      session_timebox integer, proof_age integer, change_age integer, acts text[],
---                      kinds text[], ids text[]) -> row?
-SELECT coalesce(locked_caller_state(:caller_id, :caller_session_id, :caller_expires_at,
-                                    :refresh_token_lifetime, :session_timebox, :caller_aal, :caller_level,
-                                    :mfa_required, NULL, :proof_age, :change_age, :acts, :kinds, :ids),
-                'user_not_found') AS state;
-
--- name: record_reauthentication(session_id uuid, given text)
+-- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
+--                               acted_at timestamptz)
 UPDATE sessions
-   SET reauthenticated_at = now(), code_given_at = CASE :given WHEN 'code' THEN now() ELSE code_given_at END,
-       factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
+   SET reauthenticated_at = :acted_at,
+       code_given_at = CASE WHEN :is_by_code THEN :acted_at ELSE code_given_at END,
+       factor_proved_at = CASE WHEN :is_by_factor THEN :acted_at ELSE factor_proved_at END
  WHERE id = :session_id;
 
 -- name: record_sign_in_of_provider(session_id uuid, provider text, auth_time double precision) -> row

@@ -80,26 +80,6 @@ SELECT caller.*,
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   JOIN user_objects AS copy ON copy.user_id = :caller_id;
 
--- name: select_caller(caller_id uuid, caller_session_id uuid)
---   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
---            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?,
---            password_hash?, email?, phone?, proof_age?, is_fresh_recovery?)
-SELECT caller.*,
-       u.role = 'admin' AS is_admin,
-       is_anonymous(u) AS is_anonymous,
-       u.password_hash, u.password_leaked_at IS NOT NULL AS password_leaked,
-       u.email,
-       u.email_confirmed_at IS NOT NULL AS email_confirmed,
-       u.phone,
-       u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       caller.oldest_factor_at IS NOT NULL AS has_factor,
-       extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age,
-       is_fresh_recovery(s) AND caller.oldest_factor_at IS NULL AS is_fresh_recovery
-  FROM caller_facts(:caller_id, :caller_session_id) AS caller
- CROSS JOIN users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- WHERE u.id = :caller_id;
-
 -- name: mark_password_leaked(user_id uuid)
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
@@ -130,8 +110,9 @@ DELETE FROM users
 RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
--- name: select_is_last_administrator(user_id uuid) -> row
-SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
+-- name: count_other_administrators(user_id uuid) -> row
+-- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.
+SELECT count(*) AS total FROM users AS u WHERE u.role = 'admin' AND u.id <> :user_id AND NOT is_banned(u);
 
 -- name: lock_user(user_id uuid)
 --   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)

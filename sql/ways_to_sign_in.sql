@@ -1,6 +1,7 @@
--- name: list_added(user_id uuid) -> rows
-SELECT id::text, type, iso_8601(added_at) AS added_at, label
-  FROM additions_to(:user_id, now() - recent_age())
+-- name: list_additions(user_id uuid) -> rows
+-- All but what the user was created with: auth/rules says which are recent.
+SELECT id::text, type, label, added_at, clock_timestamp() AS now
+  FROM additions_to(:user_id, '-infinity')
  ORDER BY added_at, id;
 
 -- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows
@@ -26,5 +27,6 @@ UPDATE users AS u
   FROM gone
  WHERE u.id = :user_id;
 
--- name: select_can_sign_in(user_id uuid, usable text[]) -> row
-SELECT can_sign_in(:user_id, :usable) AS can_sign_in;
+-- name: select_ways_to_sign_in(user_id uuid) -> row
+SELECT ARRAY(SELECT provider FROM identities WHERE user_id = :user_id) AS providers,
+       EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey') AS has_passkey;

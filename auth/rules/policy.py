@@ -1,6 +1,6 @@
 """The settings and the ages that decide."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -8,6 +8,8 @@ from typing import Literal
 FRESH_AGE = timedelta(minutes=15)
 # How long an addition is recent: a thief may have made it.
 RECENT_AGE = timedelta(days=7)
+# The pages ask for a proof on another page, before the change.
+_LEAST_AGE_ON_PAGES = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +23,11 @@ class Policy:
     mfa_required: Literal["none", "admins", "all"]
     proof_age: timedelta
     change_age: timedelta | None
+
+
+def on_pages(policy: Policy) -> Policy:
+    """The policy for browsers on our pages: a proof counts for five minutes at least."""
+    if policy.change_age is None:
+        return policy
+    change_age = max(policy.change_age, _LEAST_AGE_ON_PAGES)
+    return replace(policy, change_age=change_age, proof_age=min(change_age, FRESH_AGE))

@@ -39,11 +39,12 @@ _RECOVERY_AGE = timedelta(minutes=10)
 class Act:
     """`added_at` is when what a removal removes was added.
 
-    None for other acts, for what the user was created with, and for a factor that is not verified.
+    None for other acts, for what the user was created with, and for a factor that is not verified. `kind` is
+    None for the removal of what the user does not have.
     """
 
     verb: Verb
-    kind: Kind
+    kind: Kind | None
     added_at: datetime | None = None
 
 
@@ -84,7 +85,7 @@ def refusal_of_act(
         return "reauthentication_needed" if is_late else None
     if act.verb == "add" and act.kind in ("email", "phone", "identity", "passkey") and is_anonymous(user):
         return None
-    return None if _is_after(proved_at(session), now - policy.proof_age) else "reauthentication_needed"
+    return None if is_fresh(proved_at(session), policy, now) else "reauthentication_needed"
 
 
 def level_of_act(act: Act, user: User, now: datetime) -> Level:
@@ -140,6 +141,16 @@ def last_proof(user: User, session: Session) -> datetime | None:
     A thief of an old session may know the password, or read the mail.
     """
     return session.factor_proved_at if has_factor(user) else proved_at(session)
+
+
+def has_proof(user: User, session: Session, policy: Policy, now: datetime) -> bool:
+    """Whether a session was proved to be its user's lately enough for a change."""
+    return is_fresh(last_proof(user, session), policy, now)
+
+
+def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
+    """Whether a proof still counts."""
+    return _is_after(proved, now - policy.proof_age)
 
 
 def added_at(moment: datetime, created_at: datetime) -> datetime | None:

@@ -82,6 +82,11 @@ def has_proved(user: User, value: str) -> bool:
     return any(address is not None and address.value == value and address.is_proved for address in addresses)
 
 
+def lacks_address(user: User) -> bool:
+    """Whether the next address is the first. It may belong to a person unrelated to the user."""
+    return is_anonymous(user) or (user.email is None and user.phone is None)
+
+
 def gives_way(user: User, now: datetime) -> bool:
     """Rule 7: until the first proof, a user whom a stranger may have made is in nobody's way."""
     if user.made_by not in ("signup", "message") or user.last_sign_in_at is not None:

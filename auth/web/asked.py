@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
+from auth.rules.policy import Policy, on_pages
 from auth.web import callers, cookies, facts
-from auth.web.callers import CallerIds, CallerParameters
+from auth.web.callers import CallerIds
 from auth.web.context import Latchkey, current_parts
 from auth.web.declarations import Level
 from auth.web.request_context import Actor, Noted, current_g, current_request
@@ -67,17 +68,18 @@ class Asked:
     def caller_ids(self) -> CallerIds:
         return callers.caller_ids(self.caller)
 
-    def caller_parameters(self, level: Level | None = None) -> CallerParameters:
-        """Return them for the caller, with the route's level or another."""
-        return callers.caller_parameters(self.caller, level or self.level)
+    @property
+    def policy(self) -> Policy:
+        """The policy for the caller. Access tokens expire, but not the sessions of browsers."""
+        return on_pages(self.parts.policy) if self.caller.expires_at is None else self.parts.policy
 
     def admit_reader(self, row: F | None, level: Level | None = None) -> F:
         """Return the row of a statement that reads `caller_facts`. Refuse one below the route's level."""
         return callers.admit_reader(row, self.caller, level or self.level, self.parts.policy)
 
-    def live_caller(self, level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectCaller":
+    def live_caller(self, level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectPerson":
         """Return the row of the caller. Refuse a caller below the route's level, or another."""
-        return self.admit_reader(queries.select_caller(on or self.db, **self.caller_ids), level)
+        return self.admit_reader(callers.select(on or self.db, self.caller), level)
 
 
 def current_asked() -> Asked:

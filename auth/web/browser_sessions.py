@@ -4,13 +4,20 @@ The cookie is not a refresh token, and applications get their own sessions.
 """
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
 
 from flask import Response
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
-from auth.web import Level, callers, cookies, g, guard
+from auth.rules import levels, tokens
+from auth.rules.policy import on_pages
+from auth.rules.proofs import is_fresh
+from auth.rules.sessions import proved_at
+from auth.rules.users import has_factor
+from auth.web import Level, cookies, facts, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
@@ -18,20 +25,53 @@ from sql import queries
 
 # The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.
 _LONGEST = 400 * 86_400
+_BETWEEN_WRITES = timedelta(minutes=5)
 
 
-def resume(level: Level | None = None) -> "queries.UseBrowserSession | None":
-    """Make the user of the browser's session the caller, and return the session's row, or None.
+@dataclass(frozen=True)
+class BrowserSession:
+    """The session of a browser, with its user. `lacks_level` refers to the level that was demanded."""
 
-    Its `lacks_level` refers to this level, else to the route's.
+    session_id: str
+    user_id: str
+    aal: str
+    email: str | None
+    phone: str | None
+    name: str | None
+    is_admin: bool
+    has_factor: bool
+    has_proof: bool
+    lacks_level: bool
+
+
+def resume(level: Level | None = None) -> BrowserSession | None:
+    """Make the user of the browser's session the caller, and return the session, or None.
+
+    Its `lacks_level` refers to this level, else to the route's. One write in five minutes keeps it alive.
     """
     token_hash = one_time.hash_token(cookies.sent(SESSION))
-    row = token_hash and queries.use_browser_session(
-        latchkey.db, token_hash=token_hash, level=level or g.level
+    row = token_hash and queries.select_browser_session(latchkey.db, token_hash=token_hash)
+    if not row:
+        return None
+    user, session, policy = facts.user_of(row), facts.session_of_browser(row), on_pages(latchkey.policy)
+    if tokens.refusal_of_session(user, session, None, row.aal, "session", policy, row.now):
+        return None
+    if session.refreshed_at < row.now - _BETWEEN_WRITES:
+        queries.keep_session(latchkey.db, session_id=row.session_id)
+    g.admit(Caller(row.user_id, row.session_id, None, row.aal))
+    demanded = cast(levels.Level, level or g.level)
+    return BrowserSession(
+        session_id=row.session_id,
+        user_id=row.user_id,
+        aal=row.aal,
+        email=row.email,
+        phone=row.phone,
+        name=row.name,
+        is_admin=row.role == "admin",
+        has_factor=has_factor(user),
+        has_proof=is_fresh(proved_at(session), policy, row.now),
+        lacks_level=levels.lacks_level(user, session, row.aal, demanded, policy, row.now),
     )
-    if row:
-        g.admit(Caller(row.user_id, row.session_id, None, row.aal))
-    return row or None
 
 
 def end_reason() -> str | None:
@@ -43,8 +83,6 @@ def end_reason() -> str | None:
 
 def begin(session: Any) -> str:
     """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value."""
-    if resume():
-        end("local")
     user_id = json.loads(session.user_object)["id"]
     # Always a new value: an attacker may know the one from before the sign-in.
     token = one_time.new_token()
@@ -62,13 +100,6 @@ def renew(response: Response) -> None:
         latchkey.db, session_id=g.caller.session_id, token_hash=one_time.hash_token(token)
     )
     remember(response, token)
-
-
-def end(scope: str) -> None:
-    """End the caller's sessions in a scope of POST /logout; `local` means this browser with its
-    applications."""
-    level = Level.AAL2 if scope == "others" else Level.SESSION
-    callers.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
 
 
 def forget(response: Response) -> None:

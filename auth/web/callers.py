@@ -1,6 +1,6 @@
 """The caller of a request, as statements take it, and why one is refused."""
 
-from typing import Protocol, TypedDict, TypeVar, cast
+from typing import TypedDict, TypeVar, cast
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.rules import levels, tokens
@@ -9,11 +9,11 @@ from auth.rules.refusals import Refusal
 from auth.web import facts
 from auth.web.declarations import Level
 from auth.web.errors import ApiError
+from sql import Runner, queries
 
 # What a caller is told of these refusals.
 _REFUSALS = {
     "bad_jwt": "expired.bad_jwt",
-    "user_not_found": "caller.user_not_found",
     "api_key_not_found": "key.session_not_found",
 }
 
@@ -25,54 +25,25 @@ class CallerIds(TypedDict):
     caller_session_id: str
 
 
-class CallerParameters(CallerIds):
-    """The parameters of a statement that uses `caller_state`."""
-
-    caller_expires_at: int | None
-    caller_aal: str
-    caller_level: str
-
-
 def caller_ids(known: Caller) -> CallerIds:
     return {"caller_id": known.user_id, "caller_session_id": known.session_id}
 
 
-def caller_parameters(known: Caller, level: Level) -> CallerParameters:
-    return {
-        "caller_id": known.user_id,
-        "caller_session_id": known.session_id,
-        "caller_expires_at": known.expires_at,
-        "caller_aal": known.aal,
-        "caller_level": level,
-    }
-
-
-class _Checked(Protocol):
-    """A row of a statement that uses `caller_state`."""
-
-    @property
-    def state(self) -> str: ...
-
-
-R = TypeVar("R", bound=_Checked)
 F = TypeVar("F", bound="facts.CallerFacts")
 K = TypeVar("K", bound="facts.KeyFacts")
 
 
-def admit(row: R | None) -> R:
-    """Return the row of a statement that uses `caller_state`. Refuse unless the state is `live`."""
-    if row is None:
-        raise ApiError("caller.user_not_found")
-    if row.state != "live":
-        raise ApiError(_REFUSALS.get(row.state, row.state))
-    return row
+def select(on: Runner, known: Caller) -> "queries.SelectPerson | None":
+    """Return the facts about a caller, also in an act, with the user locked."""
+    return queries.select_person(on, user_id=known.user_id, session_id=known.session_id)
 
 
 def admit_reader(row: F | None, known: Caller, level: Level, policy: Policy) -> F:
     """Return the row of a statement that reads `caller_facts`. Refuse a caller below the level."""
     if row is None:
         raise ApiError("caller.user_not_found")
-    _refuse(refusal_of(row, known, level, policy))
+    if refusal := refusal_of(row, known, level, policy):
+        raise error_of(refusal)
     return row
 
 
@@ -80,7 +51,8 @@ def admit_key(row: K | None, known: KeyCaller, policy: Policy) -> K:
     """Return the row of an API key. Refuse its access token unless the key is good."""
     if row is None:
         raise ApiError("caller.user_not_found")
-    _refuse(refusal_of_key(row, known.expires_at, policy))
+    if refusal := refusal_of_key(row, known.expires_at, policy):
+        raise error_of(refusal)
     return row
 
 
@@ -103,6 +75,6 @@ def refusal_of_key(row: "facts.KeyFacts", expires_at: int | None, policy: Policy
     return tokens.refusal_of_api_key(facts.user_of(row), facts.key_of(row), token_end, policy, row.now)
 
 
-def _refuse(refusal: Refusal | None) -> None:
-    if refusal:
-        raise ApiError(_REFUSALS.get(refusal, refusal))
+def error_of(refusal: Refusal) -> ApiError:
+    """Return the error that tells a caller of a refusal."""
+    return ApiError(_REFUSALS.get(refusal, refusal))

@@ -8,7 +8,8 @@ from typing import Literal, Protocol, TypeAlias, cast
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import Network
-from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.policy import FRESH_AGE, RECENT_AGE, Policy
+from auth.rules.proofs import Kind
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import Address, User
@@ -18,7 +19,7 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 # The rows with the columns of `caller_facts`.
 CallerFacts: TypeAlias = (
-    "queries.SelectUser | queries.SelectCaller | queries.SelectSessions | queries.SelectGrants"
+    "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
 # Those with the columns of `user_facts`, and the level and the end of an API key.
@@ -71,7 +72,9 @@ def moment_of(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def user_of(row: "CallerFacts | KeyFacts", app_metadata: Mapping[str, object] = _NONE) -> User:
+def user_of(
+    row: "CallerFacts | KeyFacts | queries.SelectBrowserSession", app_metadata: Mapping[str, object] = _NONE
+) -> User:
     """Return the user without the addresses and the password, which no token depends on. Tokens of clients
     alone depend on the app metadata.
     """
@@ -131,6 +134,20 @@ def own_session_of(row: "queries.SelectPerson") -> Session | None:
     )
 
 
+def session_of_browser(row: "queries.SelectBrowserSession") -> Session:
+    """Return the session of a browser, without what only acts depend on."""
+    return Session(
+        method=row.method,
+        aal=row.aal,
+        created_at=row.session_created_at,
+        refreshed_at=row.refreshed_at,
+        ended_at=row.ended_at,
+        reauthenticated_at=row.reauthenticated_at,
+        first_passkey_at=row.first_passkey_at,
+        opened_by=row.opened_by,
+    )
+
+
 def session_of(row: "CallerFacts") -> Session | None:
     """Return the session, if the user has it."""
     if row.method is None or row.aal is None or row.session_created_at is None or row.refreshed_at is None:
@@ -183,3 +200,13 @@ def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
     return [
         Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
     ]
+
+
+def kind_of(addition: "queries.ListAdditions") -> Kind:
+    """Return the kind of what an addition added."""
+    return "factor" if addition.type in ("totp", "webauthn") else cast(Kind, addition.type)
+
+
+def is_recent(addition: "queries.ListAdditions") -> bool:
+    """Whether a thief may have made an addition."""
+    return addition.added_at >= addition.now - RECENT_AGE

@@ -15,7 +15,7 @@ from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, facts, g
 from auth.web.application import FORM
-from auth.web.callers import CallerIds, CallerParameters
+from auth.web.callers import CallerIds
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
@@ -65,7 +65,7 @@ def _admit_user(*, or_key: bool = False) -> None:
         g.user_id = g.key_caller.user_id
 
 
-# The view passes `caller()` to its statement, and the row to `admit`.
+# The view or its act reads the facts about the caller, and refuses.
 access_token = guard_by(_admit_user, "access_token")
 # The view passes `g.key_caller`, if any, to its statement.
 access_token_or_api_key = guard_by(functools.partial(_admit_user, or_key=True), "access_token_or_api_key")
@@ -91,7 +91,7 @@ def _admit_administrator() -> None:
     except ApiError as error:
         _log_refused_key(error)
         raise
-    is_admin = live_caller().is_admin
+    is_admin = live_caller().role == "admin"
     if g.level == Level.SERVICE_ROLE:
         raise ApiError("insufficient_permissions")
     if not is_admin:
@@ -117,10 +117,10 @@ def sends_administrator() -> bool:
         return False
     finally:
         g.actor = actor
-    row = queries.select_caller(latchkey.db, **callers.caller_ids(known))
-    return (
-        row is not None and row.is_admin and not callers.refusal_of(row, known, Level.AAL2, latchkey.policy)
-    )
+    row = callers.select(latchkey.db, known)
+    if row is None or row.role != "admin":
+        return False
+    return callers.refusal_of(row, known, Level.AAL2, latchkey.policy) is None
 
 
 @administrative(Level.SERVICE_ROLE)
@@ -178,12 +178,6 @@ def caller_ids() -> CallerIds:
     return callers.caller_ids(g.caller)
 
 
-def caller(level: Level | None = None) -> CallerParameters:
-    """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
-    g = current_g()
-    return callers.caller_parameters(g.caller, level or g.level)
-
-
 def caller_id() -> str:
     return g.caller.user_id
 
@@ -204,9 +198,9 @@ def admit_key(row: K | None, known: KeyCaller) -> K:
     return callers.admit_key(row, known, latchkey.policy)
 
 
-def live_caller(level: Level | None = None) -> "queries.SelectCaller":
+def live_caller(level: Level | None = None) -> "queries.SelectPerson":
     """Return the row of the caller. Refuse a caller below the route's level, or another."""
-    return admit_reader(queries.select_caller(latchkey.db, **caller_ids()), level)
+    return admit_reader(callers.select(latchkey.db, g.caller), level)
 
 
 def _log_refused_key(error: ApiError) -> None:

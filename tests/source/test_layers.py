@@ -155,7 +155,7 @@ def test_flows_know_no_request():
     assert len(flows) > 30
     web = [name for name in MODULES if layer_of(name) in ("web", "web/html")]
     readers = {reader for name in web for reader in readers_of(name)}
-    assert {"auth.web.guard.caller", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
+    assert {"auth.web.guard.caller_ids", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
     assert {
         (name, found)
         for name in flows

@@ -5,7 +5,7 @@ import re
 
 import psycopg2
 import pytest
-from psycopg2.extras import DictCursor, NamedTupleCursor
+from psycopg2.extras import NamedTupleCursor
 
 from auth.core import settings
 from auth.core.promises import WRONG_CODES_A_DAY
@@ -17,33 +17,7 @@ from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, stri
 
 @pytest.mark.parametrize(
     "statement",
-    [statement for statement in STATEMENTS.values() if "caller_level" in statement.parameters],
-    ids=lambda statement: statement.name,
-)
-def test_act_of_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
-    """It returns that as its `state`, only for the caller."""
-    session = alice.open_session()
-    values = dict.fromkeys(statement.parameters) | {
-        "caller_id": alice.id,
-        "caller_session_id": session.id,
-        "caller_aal": "aal1",
-        "caller_level": "second_factor",
-        "refresh_token_lifetime": 3600,
-        "mfa_required": "none",
-    }
-    with contextlib.closing(psycopg2.connect(database_url)) as connection:
-        cursor = connection.cursor(cursor_factory=DictCursor)
-        cursor.execute(statement.direct, values)
-        assert [row["state"] for row in cursor] == ["insufficient_aal"]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        statement
-        for statement in STATEMENTS.values()
-        if "caller_id" in statement.parameters and "caller_level" not in statement.parameters
-    ],
+    [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
     ids=lambda statement: statement.name,
 )
 def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bob, database, database_url):

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import Issue
 from auth.web.context import EXTENSION, Latchkey
-from sql import queries
+from sql import acts, queries
 from tests.support.server import Methods
 
 PASSWORD, NEW_PASSWORD, WRONG_PASSWORD = "Correct-Horse-1", "Another-Horse-1", "Wrong-Horse-1"
@@ -72,7 +72,10 @@ class Session(Methods):
         """Return the session; in an administrator's, record a code of the mailbox, which the first factor needs."""
         if self.user.get("role") == "admin" and isinstance(self.client, FlaskClient):
             parts: Latchkey = self.client.application.extensions[EXTENSION]
-            queries.record_reauthentication(parts.db, session_id=self.id, given="code")
+            with acts.on(parts.db, self.user["id"]) as act:
+                act.read(queries.select_person, user_id=self.user["id"], session_id=self.id)
+                by_code = {"is_by_code": True, "is_by_factor": False}
+                queries.record_reauthentication(act, session_id=self.id, **by_code)
         return self
 
     def remove_identity(self, provider: str, **proof: str) -> Any:

@@ -3,12 +3,21 @@
 import functools
 import math
 from datetime import UTC, datetime
+from typing import overload
 
 from markupsafe import Markup
 
 from auth.core.text.catalogues import DEFAULT, string
 
 _UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60))
+
+
+@overload
+def iso_8601(moment: datetime) -> str: ...
+
+
+@overload
+def iso_8601(moment: None) -> None: ...
 
 
 def iso_8601(moment: datetime | None) -> str | None:

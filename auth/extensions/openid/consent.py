@@ -15,12 +15,12 @@ from auth.extensions import Waiting
 from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows.account import grants
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import consent
 from auth.rules.consent import Obstacle
 from auth.rules.sessions import Session
 from auth.rules.users import User
-from auth.web import Level, cookies, facts, g, guard
+from auth.web import Level, callers, cookies, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -44,14 +44,14 @@ class Asked(NamedTuple):
 
 
 @contextmanager
-def locked(authorization_id: str) -> "Iterator[tuple[acts.Act, queries.SelectPerson | None]]":
+def locked(authorization_id: str) -> Iterator[acts.Act]:
     """Run the block's statements as one act of the caller, if any, on a request."""
     request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
     with acts.begin(latchkey.db) as act:
         act.share_client(request and request.client_id)
         act.lock_users([g.user_id])
         act.lock_request(request and request.id)
-        yield act, act.read(queries.select_person, **_caller_ids())
+        yield act
 
 
 def find(
@@ -78,7 +78,11 @@ def find(
 
 def shown(authorization_id: str) -> Asked:
     """Return a request of this browser, for a page."""
-    return find(latchkey.db, authorization_id, queries.select_person(latchkey.db, **_caller_ids()))
+    return find(latchkey.db, authorization_id, caller(latchkey.db))
+
+
+def caller(on: Runner) -> "queries.SelectPerson | None":
+    return callers.select(on, g.caller) if g.user_id else None
 
 
 def behind(next_page: str) -> Waiting | None:
@@ -187,9 +191,9 @@ def approve_in_browser(
     authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return the URL with the code, or the missing step."""
-    with locked(authorization_id) as (act, person):
-        user = lock_caller(current_asked(), act, caller=guard.caller(Level.AAL2))
-        asked = find(act, authorization_id, person, browser=browser)
+    with locked(authorization_id) as act:
+        user = admit_caller(current_asked(), act, level=Level.AAL2)
+        asked = find(act, authorization_id, user, browser=browser)
         missing = obstacle(asked)
         if not may_approve(missing, has_agreed=has_agreed):
             return None, missing
@@ -220,10 +224,6 @@ def deny(on: Runner, asked: Asked) -> str:
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(on, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
-
-
-def _caller_ids() -> dict[str, str | None]:
-    return {"user_id": g.user_id, "session_id": g.user_id and g.caller.session_id}
 
 
 def _check_scheme(client: Any, redirect_uri: str) -> None:

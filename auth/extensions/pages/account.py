@@ -16,8 +16,9 @@ from auth.flows.account import api_keys, grants, identities, removal
 from auth.flows.account.changes import delete_caller
 from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
+from auth.flows.sessions.ending import end_session, sign_out
 from auth.flows.sign_in import oauth
-from auth.web import Level, browser_sessions, callers, form_schemas, forms, g, guard
+from auth.web import Level, browser_sessions, form_schemas, forms, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.browser_sessions import signed_in
@@ -67,7 +68,7 @@ def show_account() -> Response:
         user=user,
         own_name=names.of_user(user["user_metadata"]),
         has_password=known.password_hash is not None,
-        password_leaked=known.password_leaked,
+        password_leaked=known.password_leaked_at is not None,
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
         tabs={
@@ -130,7 +131,7 @@ def show_deleted() -> Response:
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
-    callers.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
+    end_session(current_asked(), session_id)
     if session_id == g.caller.session_id:
         return redirect_to_own("sign-in")
     return redirect_to_own("account#devices", "device")
@@ -139,7 +140,7 @@ def end_device() -> Response:
 @blueprint.post("/account/sessions/end-others")
 @form("log_out", level=Level.AAL2)
 def end_other_devices() -> Response:
-    browser_sessions.end("others")
+    sign_out(current_asked(), "others")
     return redirect_to_own("account#devices", "devices")
 
 

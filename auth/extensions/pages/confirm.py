@@ -43,7 +43,7 @@ def confirm(problem: Problem | None = None) -> Response:
         asked, sent = current_asked(), read_form(form_schemas.ProofForm())
         record_reauthentication(asked, known, sent | {"browser_hash": asked.browser_hash})
         return redirect_to_own(own_page(request.form.get("next")) or "account")
-    is_by_factor = known.has_factor and known.aal == "aal2"
+    is_by_factor = known.oldest_factor_at is not None and known.aal == "aal2"
     return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
 
 

@@ -86,7 +86,7 @@ def skip_second_step() -> Response:
 def _is_asked() -> bool:
     """Whether the session lacks the step, or it is too old for a change or an application."""
     known = guard.live_caller()
-    if known.aal != "aal2" or (known.has_factor and not has_proof(current_asked(), known)):
+    if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
         return True
     waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh

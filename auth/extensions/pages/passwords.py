@@ -4,7 +4,8 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.extensions.pages.confirm import require_proof
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
-from auth.web import Level, browser_sessions, form_schemas, forms, guard
+from auth.rules.proofs import is_fresh_recovery
+from auth.web import Level, browser_sessions, facts, form_schemas, forms, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.destinations import destination, form_page
@@ -50,9 +51,12 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
         change_user(current_asked(), read_form(form_schemas.PasswordForm()))
         return redirect_onward(to, done="first_password" if is_first else "password")
     if not problem:
-        if not guard.live_caller().is_fresh_recovery:
+        known = guard.live_caller()
+        session = facts.own_session_of(known)
+        is_recovery = session is not None and is_fresh_recovery(session, known.now)
+        if known.oldest_factor_at is not None or not is_recovery:
             require_proof()
-        if is_first and guard.live_caller().password_hash:
+        if is_first and known.password_hash:
             return redirect_to_own(to.path("new-password"))
     # Unless the next page is the account, which lists them.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []

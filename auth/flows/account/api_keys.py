@@ -8,15 +8,15 @@ from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import add as adding
-from auth.flows.sign_in.reauthentication import give_proof, lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
-def add(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def add(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
     """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
     given = give_proof(asked, known, body, adding("api_key"))
     id, key = new_key()
@@ -26,8 +26,8 @@ def add(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
         "scopes": body["scopes"],
         "lifetime": body.get("expires_in"),
     }
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, adding("api_key"), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, adding("api_key"), given=given)
         notify(asked, tx, caller, "api_key_added")
         row = queries.write_api_key(
             tx, id=id, user_id=caller.id, session_id=asked.caller.session_id, **columns
@@ -50,8 +50,8 @@ def own(asked: Asked) -> list[dict[str, Any]]:
 
 def remove(asked: Asked, id: str) -> None:
     """Remove one of the caller's API keys."""
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, removing("api_key", id))
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, removing("api_key", id))
         if not remove_of(asked, tx, caller, [id]):
             raise ApiError("api_key_not_found")
 

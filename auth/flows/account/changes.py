@@ -10,17 +10,20 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
     Act,
     add,
+    admit_caller,
     change,
     give_proof,
-    lock_caller,
     proof_needed,
     remove,
 )
 from auth.flows.sign_up import first_address
-from auth.web import audit
+from auth.rules.proofs import Proof
+from auth.rules.remaining import refusal_of_leaving
+from auth.rules.users import AddressKind, is_anonymous
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 @dataclass
@@ -30,8 +33,8 @@ class _Wish:
     columns: dict[str, Any]
     acts: list[Act]
     known: Any = None
-    added: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    added: list[AddressKind] = field(default_factory=list)
+    kept: list[AddressKind] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     password_hash: str | None = None
     is_same_password: bool = False
@@ -43,7 +46,7 @@ def change_user(
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     wish = _read(asked, body)
     known, columns = wish.known, wish.columns
-    is_sign_up = bool(wish.added) and known.is_anonymous
+    is_sign_up = bool(wish.added) and is_anonymous(facts.person_of(known))
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
     new = {"email": columns["new_email"], "phone": columns["new_phone"]}
@@ -61,8 +64,8 @@ def change_user(
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, *wish.acts, given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, *wish.acts, given=given)
         if known is None or (caller.email, caller.phone) == (known.email, known.phone):
             if wish.kept:
                 removal.withdraw_changes(tx, caller, wish.kept)
@@ -89,10 +92,13 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     act = remove("account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, act, given=given)
-        if queries.select_is_last_administrator(tx, user_id=caller.id).is_last:
-            raise ApiError("last_administrator")
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, act, given=given)
+        if caller.role == "admin":
+            tx.lock_administrators()
+            others = queries.count_other_administrators(tx, user_id=caller.id).total
+            if refusal := refusal_of_leaving(facts.person_of(caller), others):
+                raise ApiError(refusal)
         row = queries.delete_user(tx, user_id=caller.id)
     return row.moment
 
@@ -107,7 +113,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
     kept = [kind for kind in removal.ADDRESSES if kind in body and kind not in added]
     columns |= {f"new_{kind}": body[kind] for kind in added}
-    if sets_password and known.is_anonymous and not (added and asked.settings.autoconfirm):
+    if sets_password and is_anonymous(facts.person_of(known)) and not (added and asked.settings.autoconfirm):
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
     acts = [*map(add, added), *(remove(None, id) for id in ids)]
     acts += [change("password")] if sets_password else []
@@ -115,7 +121,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     return _Wish(columns, acts, known, added, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> str | None:
+def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> Proof | None:
     """Return the kind of a body's proof, if one is needed, and hash the new password."""
     known = wish.known
     if body.get("password") is None:
@@ -138,7 +144,7 @@ def _set_password(
     # Another request has changed the password that this one checked.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    reason = "recovered" if caller.is_recovery else "password_changed"
+    reason = "recovered" if caller.method == "recovery" else "password_changed"
     queries.end_access(tx, user_id=caller.id, session_id=asked.caller.session_id, reason=reason, voids=True)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
     outgoing.notify(asked, tx, caller, "password_changed")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auth.flows.messages.outgoing import notify
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
@@ -53,5 +53,5 @@ def withdraw(asked: Asked, client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one."""
     with acts.on(asked.db, asked.caller.user_id) as act:
         known = queries.select_grant(act, user_id=asked.caller.user_id, client_id=client_id)
-        caller = lock_caller(asked, act, removing("grant", known.id if known else ""))
+        caller = admit_caller(asked, act, removing("grant", known.id if known else ""))
         return remove(act, caller, client_id=client_id)

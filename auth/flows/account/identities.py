@@ -1,8 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core.providers.client import ExternalIdentity, Provider
+from auth.core.text.moments import iso_8601
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.flows.account import removal
@@ -12,14 +14,15 @@ from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session
 from auth.flows.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.flows.sign_in.oauth import new_secrets, write_flow
-from auth.flows.sign_in.reauthentication import add, lock_caller, proof_refusal
+from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.web import Level, audit
+from auth.rules.proofs import Proof
+from auth.rules.users import is_anonymous
+from auth.web import Level, audit, facts
 from auth.web.asked import Asked
-from auth.web.callers import caller_parameters
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 def require_manual_linking(asked: Asked) -> None:
@@ -30,15 +33,15 @@ def require_manual_linking(asked: Asked) -> None:
 
 
 def begin(
-    asked: Asked, provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None
+    asked: Asked, provider: Provider, *, scopes: str | None, redirect_to: str | None, given: Proof | None
 ) -> str:
     """Begin a flow for the caller, and return its state."""
     removal.require_of_settings(provider.name)
     state = one_time.new_token()
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         # Not the password, because logs keep the URL.
-        wanted = "nonce with the code that GET /reauthenticate sends"
-        caller = lock_caller(asked, tx, add("identity"), given=given, wanted=wanted)
+        accepted = "nonce with the code that GET /reauthenticate sends"
+        caller = admit_caller(asked, tx, add("identity"), given=given, accepted=accepted)
         owner = {"user_id": caller.id, "session_id": asked.caller.session_id}
         write_flow(asked, tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
@@ -49,11 +52,11 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     # `begin` has checked the token and the proof against the factors at that time. Since then, the user's
     # first factor may have raised the session.
     aal = queries.select_level_since(asked.db, user_id=flow.user_id, moment=flow.created_at).aal
-    caller = caller_parameters(Caller(flow.user_id, flow.session_id, None, aal), Level.SESSION)
+    asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
     _ask(asked, identity, flow.user_id)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, flow.user_id) as tx:
         try:
-            user = lock_caller(asked, tx, add("identity"), given="begun", caller=caller)
+            user = admit_caller(asked, tx, add("identity"), given="begun")
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None
@@ -69,10 +72,10 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """
     identity, id_token = read_id_token(asked, body)
     _ask(asked, identity, asked.caller.user_id)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         # The body's nonce is that of the id_token.
-        wanted = "current_password or nonce to POST /reauthenticate"
-        user = lock_caller(asked, tx, add("identity"), wanted=wanted)
+        accepted = "current_password or nonce to POST /reauthenticate"
+        user = admit_caller(asked, tx, add("identity"), accepted=accepted)
         if not queries.spend_id_token(tx, **id_token):
             raise invalid_id_token()
         _add(asked, tx, user, identity, asked.caller.session_id)
@@ -95,19 +98,25 @@ def _renewed(asked: Asked, tx: Transaction, issue: Issue) -> Session:
     return Session(found(row, "session_not_found"), issue)
 
 
-def _add(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
-    gets_email = False
+def _add(
+    asked: Asked,
+    tx: Transaction,
+    user: "queries.SelectPerson",
+    identity: ExternalIdentity,
+    session_id: str,
+) -> None:
+    gets_email, was_anonymous = False, is_anonymous(facts.person_of(user))
     try:
         if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
-        if user.is_anonymous:
+        if was_anonymous:
             if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
             gets_email = first_address.finish_by_identity(asked, tx, user.id, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
-    if not user.is_anonymous:
+    if not was_anonymous:
         queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked", voids=False)
         notify(asked, tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
@@ -115,12 +124,12 @@ def _add(asked: Asked, tx: Transaction, user: Any, identity: ExternalIdentity, s
     audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
-def unlink(asked: Asked, identity_id: str, *, given: str | None = None) -> str:
+def unlink(asked: Asked, identity_id: str, *, given: Proof | None = None) -> str:
     """Remove an identity, or its address, from the caller, and return the time in ISO 8601."""
-    with asked.db.transaction() as tx:
-        user = lock_caller(asked, tx, removing("identity", identity_id), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        user = admit_caller(asked, tx, removing("identity", identity_id), given=given)
         ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
         email = removal.take_away(asked, tx, user, [provider])
         audit.record(tx, user.id, email, [], ["user.updated"])
-    return user.moment
+    return iso_8601(tx.acted_at)

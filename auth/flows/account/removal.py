@@ -3,23 +3,30 @@
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import proof_needed, remove
-from auth.web import audit
+from auth.rules.remaining import refusal_of_removal
+from auth.rules.users import AddressKind
+from auth.web import audit, facts
 from auth.web.asked import Asked
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
-ADDRESSES = ("email", "phone")
+ADDRESSES: tuple[AddressKind, ...] = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
 
 
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
-    return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
+    return [
+        {"id": row.id, "type": row.type, "added_at": iso_8601(row.added_at), "label": row.label}
+        for row in queries.list_additions(db, user_id=user_id)
+        if facts.is_recent(row)
+    ]
 
 
 def require_of_settings(provider: str) -> None:
@@ -117,5 +124,7 @@ def check_remaining(asked: Asked, tx: Transaction, user_id: str, *, password_cou
         "password": password_counts,
     }
     usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
-        raise ApiError("single_identity_not_deletable")
+    person = found(queries.select_person(tx, user_id=user_id, session_id=None), "user_not_found")
+    ways = queries.select_ways_to_sign_in(tx, user_id=user_id)
+    if refusal := refusal_of_removal(facts.person_of(person), ways.providers, ways.has_passkey, usable):
+        raise ApiError(refusal)

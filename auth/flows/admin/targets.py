@@ -73,7 +73,7 @@ def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) ->
 
 def _check_actor(asked: Asked, act: Act) -> None:
     # Last, because the statements may have waited for locks since the guard's check.
-    if asked.actor != "service_role" and not asked.live_caller(on=act).is_admin:
+    if asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
         raise ApiError("not_admin")
 
 

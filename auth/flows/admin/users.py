@@ -203,7 +203,7 @@ def _update_others(
 
 
 def _remove(
-    asked: Asked, act: Act, before: "queries.SelectPerson", kinds: list[str], ids: list[str]
+    asked: Asked, act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]
 ) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)

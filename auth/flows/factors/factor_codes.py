@@ -1,6 +1,6 @@
 """Codes of authenticator apps, and recovery codes: each works once.
 
-A verdict is committed first, in an act of its own. The act that the code is for spends it.
+A verdict is committed before anybody learns it. The act that the code is for spends it.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,14 +29,22 @@ class Match(NamedTuple):
 
 
 def check_app_code(asked: Asked, user_id: str, factors: Sequence[Any], code: str) -> Match | None:
-    """Record whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which.
+    """Commit whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which."""
+    with acts.begin(asked.db) as act:
+        return judge_app_code(asked, act, user_id, factors, code)
+
+
+def judge_app_code(
+    asked: Asked, act: acts.Act, user_id: str, factors: Sequence[Any], code: str
+) -> Match | None:
+    """Do the same as the first step of an act, which tells nobody before it is committed.
 
     A code counts once for each app that it is compared with, because each adds to the odds of a guess. Refuse
     after too many wrong codes.
     """
     steps = ((factor.id, _unused_step(asked, factor, code)) for factor in factors)
     match = next((Match(id, step) for id, step in steps if step is not None), None)
-    _record_verdict(asked, "totp", user_id, match is not None, len(factors))
+    _record_verdict(asked, act, "totp", user_id, match is not None, len(factors))
     return match
 
 
@@ -49,7 +57,8 @@ def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any 
     """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)
-    _record_verdict(asked, "recovery", user_id, row is not None)
+    with acts.begin(asked.db) as act:
+        _record_verdict(asked, act, "recovery", user_id, row is not None)
     return bytes(row.code_mac) if row else None
 
 
@@ -84,21 +93,21 @@ def check_owner(
     return match and (lambda on: spend_totp(on, match))
 
 
-def _record_verdict(asked: Asked, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
-    """Commit a verdict, before anything depends on it."""
+def _record_verdict(
+    asked: Asked, act: acts.Act, kind: str, user_id: str, is_right: bool, apps: int = 1
+) -> None:
+    """Record a verdict. Refuse if a limit is used up, and count nothing: a code for fewer apps may follow."""
     most = promises.WRONG_CODES_A_DAY[kind]
-    with acts.begin(asked.db) as act:
-        limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"])
-        # A user who has more apps than tries still has one code a day.
-        tries = min(max(apps, 1), most)
-        verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)
-        asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
-        if verdict.refused_for is not None:
-            # What is not told is not counted, so that a code for fewer apps can still be tried.
-            act.drop_verdict()
-            asked.noted.add_window(limits.Window(most, 0, verdict.refused_for))
-            key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
-            raise limits.refusal(key, verdict.refused_for)
+    limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"])
+    # A user who has more apps than tries still has one code a day.
+    tries = min(max(apps, 1), most)
+    verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)
+    asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None:
+        act.drop_verdict()
+        asked.noted.add_window(limits.Window(most, 0, verdict.refused_for))
+        key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
+        raise limits.refusal(key, verdict.refused_for)
 
 
 def _step(asked: Asked, sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:

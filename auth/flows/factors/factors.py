@@ -11,12 +11,12 @@ from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.issuing import Issue, about_own, is_asked
 from auth.flows.sessions.token_response import Session, raise_session
-from auth.flows.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
+from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Database, Transaction, queries
+from sql import Database, Transaction, acts, queries
 
 _DISABLED = {
     "totp": "mfa_totp_enroll_not_enabled",
@@ -31,7 +31,7 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def enrol(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
@@ -41,8 +41,8 @@ def enrol(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, add("factor"), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, add("factor"), given=given)
         check_room(asked, tx, caller.id)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         if not queries.insert_factor(tx, secret=sealed, **columns):
@@ -74,8 +74,8 @@ def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) 
     _check_site(asked, site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx)
         factor = _own_factor(asked, tx, factor_id)
         if factor.factor_type == "webauthn":
             sent, members = _key_options(asked, tx, caller, factor)
@@ -114,14 +114,20 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
 
 def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
     """Raise the caller's session to `aal2` by a code."""
-    factor = _own_factor(asked, asked.db, factor_id)
-    match = factor_codes.check_app_code(asked, asked.caller.user_id, [factor], code)
-    if match is None and is_asked(asked, for_client=for_client):
-        raise ApiError("mfa_verification_failed")
+    user_id = asked.caller.user_id
+    if is_asked(asked, for_client=for_client):
+        factor = _own_factor(asked, asked.db, factor_id)
+        if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
+            raise ApiError("mfa_verification_failed")
     issue = about_own(asked, "totp", for_client=for_client)
-    with asked.db.transaction() as tx:
+    with acts.begin(asked.db) as tx:
+        factor = _own_factor(asked, tx, factor_id)
+        match = factor_codes.judge_app_code(asked, tx, user_id, [factor], code)
+        # Other refusals come first. They do not tell the verdict, and roll it back.
+        tx.drop_verdict()
+        tx.lock_users([user_id])
+        caller = admit_caller(asked, tx, *_acts(factor), given="begun")
         issue.confirm(tx)
-        caller = lock_caller(asked, tx, *_acts(factor), given="begun")
         if _own_factor(asked, tx, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(tx, id=challenge_id, **_owner(asked, factor.id)):
@@ -138,8 +144,8 @@ def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
     match = factor_codes.check_app_code(asked, asked.caller.user_id, apps, code)
     if match is None:
         raise ApiError("mfa_verification_failed")
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx)
         if not factor_codes.spend_totp(tx, match):
             raise ApiError("mfa_verification_failed")
         app = next(app for app in apps if app.id == match.factor_id)
@@ -182,9 +188,9 @@ def _use_key(
     asked: Asked, factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue
 ) -> Session:
     refusal = None
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         issue.confirm(tx)
-        caller = lock_caller(asked, tx, *_acts(factor), given="begun")
+        caller = admit_caller(asked, tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
         if _own_factor(asked, tx, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
@@ -233,8 +239,8 @@ def check_room(asked: Asked, tx: Transaction, user_id: str) -> None:
 
 def rename(asked: Asked, factor_id: str, name: str) -> None:
     """Give one of the caller's factors another name."""
-    with asked.db.transaction() as tx:
-        _rename(tx, lock_caller(asked, tx), factor_id, name)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        _rename(tx, admit_caller(asked, tx), factor_id, name)
 
 
 def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
@@ -254,8 +260,8 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
     given = give_proof(asked, asked.live_caller(), body, act)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, act, given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)
         if factor.is_verified:
             notify(asked, tx, caller, "factor_removed")

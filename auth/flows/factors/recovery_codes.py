@@ -3,15 +3,16 @@
 from typing import Any, NamedTuple
 
 from auth.core.factors import recovery_codes
+from auth.core.text.moments import iso_8601
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import about_own
 from auth.flows.sessions.token_response import Session, raise_session
-from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller, remove
+from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof, remove
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import queries
+from sql import acts, queries
 
 
 class NewCodes(NamedTuple):
@@ -29,8 +30,8 @@ def create(
     """
     given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
     codes = recovery_codes.new_codes()
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, add("recovery_codes"), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, add("recovery_codes"), given=given)
         known = queries.select_may_have_recovery_codes(tx, user_id=caller.id)
         if not known.has_factor:
             raise ApiError("mfa_recovery_codes_sole_factor")
@@ -44,15 +45,15 @@ def create(
         audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])
         if not with_factor:
             notify(asked, tx, caller, "recovery_codes_created", replaced=row.replaced)
-    return NewCodes(codes, row.friendly_name, caller.moment)
+    return NewCodes(codes, row.friendly_name, iso_8601(tx.acted_at))
 
 
 def remove_all(asked: Asked, body: dict[str, Any]) -> None:
     """Remove the caller's recovery codes."""
     act = remove("recovery_codes")
     given = give_proof(asked, asked.live_caller(), body, act)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, act, given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, act, given=given)
         if not queries.delete_recovery_codes(tx, user_id=caller.id):
             raise ApiError("mfa_factor_not_found")
         audit.record(tx, caller.id, caller.email, ["recovery_codes_removed"], [])
@@ -70,9 +71,9 @@ def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: An
     if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
     issue = about_own(asked, "mfa/recovery_code", for_client=for_client)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         issue.confirm(tx)
-        caller = lock_caller(asked, tx)
+        caller = admit_caller(asked, tx)
         spent = factor_codes.spend_recovery_code(tx, caller.id, code_mac)
         if spent is None:
             raise ApiError("recovery.mfa_verification_failed")

@@ -10,7 +10,7 @@ from auth.flows.admission import may_become
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
-from auth.flows.sign_in.reauthentication import code_address, lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user
 from auth.web import audit
 from auth.web.asked import Asked
@@ -92,8 +92,8 @@ def send_reauthentication_code(
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
     quota = outgoing.take_quota(asked, address)
-    with asked.db.transaction() as tx:
-        lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        admit_caller(asked, tx)
         own = {"session_id": asked.caller.session_id, **(bound_to or {})}
         message.write_token(tx, user_id, "reauthentication", **own)
         message.write(tx, user_id, "reauthentication")

@@ -9,13 +9,14 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.core.text.moments import iso_8601
 from auth.flows.sessions.issuing import about_new, about_own
 from auth.flows.sessions.token_response import Session, notify_of_sign_in, open_session, raise_session
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Database, Transaction, queries
+from sql import Database, Transaction, acts, queries
 
 log = structlog.get_logger()
 
@@ -63,8 +64,8 @@ def begin_sign_in(asked: Asked) -> dict[str, Any]:
 
 def begin_proof(asked: Asked) -> dict[str, Any]:
     """Like `begin_sign_in`, for the caller's session."""
-    with asked.db.transaction() as tx:
-        lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        admit_caller(asked, tx)
         return _begin(asked, tx, **own_session(asked))
 
 
@@ -200,15 +201,15 @@ def prove(
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
     issue = about_own(asked, "webauthn", for_client=for_client)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         issue.confirm(tx)
-        caller = lock_caller(asked, tx)
+        caller = admit_caller(asked, tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
             session = raise_session(asked, tx, asked.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return caller.moment, Session(session, issue)
+            return iso_8601(tx.acted_at), Session(session, issue)
     raise refusal
 
 

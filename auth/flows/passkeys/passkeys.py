@@ -9,13 +9,14 @@ from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import raise_session
-from auth.flows.sign_in.reauthentication import add, give_proof, lock_caller
+from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.web import audit
+from auth.rules.users import is_anonymous
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, queries
+from sql import Transaction, acts, queries
 
 
 def require_enabled(asked: Asked) -> None:
@@ -24,11 +25,11 @@ def require_enabled(asked: Asked) -> None:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(asked: Asked, known: Any, body: dict[str, Any]) -> dict[str, Any]:
+def begin_registration(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
     given = give_proof(asked, known, body, add("passkey"))
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, add("passkey"), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, add("passkey"), given=given)
         excluded = _credentials(asked, tx, caller.id)
         challenge, options = asked.parts.relying_party.creation_options(
             caller.id, assertions.name_of(caller), excluded, is_passkey=True
@@ -39,17 +40,20 @@ def begin_registration(asked: Asked, known: Any, body: dict[str, Any]) -> dict[s
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: Any, body: dict[str, Any]) -> str:
+def finish_registration(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
     owner = assertions.own_session(asked)
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
     created = assertions.verify_creation(asked, body["credential"], challenge, assertions.PASSKEY)
     name = webauthn.authenticator_name(created["aaguid"])
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = lock_caller(asked, tx, add("passkey"), given=None if known.is_anonymous else "begun")
+        caller = admit_caller(
+            asked, tx, add("passkey"), given=None if is_anonymous(facts.person_of(known)) else "begun"
+        )
+        was_anonymous = is_anonymous(facts.person_of(caller))
         _credentials(asked, tx, caller.id)
-        if not caller.is_anonymous:
+        if not was_anonymous:
             factors.end_other_sessions(asked, tx, caller.id)
         notify(asked, tx, caller, "passkey_added")
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
@@ -59,7 +63,7 @@ def finish_registration(asked: Asked, known: Any, body: dict[str, Any]) -> str:
             raise_session(asked, tx, session_id, "webauthn", row.id)
         else:
             queries.record_first_passkey(tx, session_id=session_id, user_id=caller.id, passkey_id=row.id)
-        if caller.is_anonymous:
+        if was_anonymous:
             first_address.finish_by_passkey(asked, tx, caller.id, asked.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
     return row.object
@@ -67,8 +71,8 @@ def finish_registration(asked: Asked, known: Any, body: dict[str, Any]) -> str:
 
 def rename(asked: Asked, passkey_id: str, name: str) -> str:
     """Give one of the caller's passkeys another name, and return it as JSON."""
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx)
         ids = {"user_id": caller.id, "passkey_id": passkey_id}
         old = found(queries.select_passkey(tx, **ids), "webauthn_credential_not_found")
         row = queries.rename_passkey(tx, friendly_name=name, **ids)
@@ -77,12 +81,12 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, known: Any, passkey_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, known: "queries.SelectPerson", passkey_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
     given = give_proof(asked, known, body, act)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, act, given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, act, given=given)
         _remove(asked, tx, caller, passkey_id)
 
 

@@ -82,8 +82,7 @@ def about_new(
 
 def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Issue:
     """Ask the hook about the caller's session, which a second step may raise."""
-    own = asked.caller_parameters()
-    issue = Issue(own["caller_session_id"], own["caller_id"], own["caller_session_id"])
+    issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
     if not is_asked(asked, for_client=for_client):
         return issue
     asked.live_caller()

@@ -1,8 +1,10 @@
 from flask import Blueprint, Response, jsonify
 
-from auth.web import Level, asks_more, callers, guard, schemas
+from auth.flows.sessions.ending import end_session, sign_out
+from auth.web import Level, asks_more, guard, schemas
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.limits import limited
@@ -18,9 +20,7 @@ blueprint = Blueprint("sessions", __name__)
 @asks_more
 def logout() -> Response:
     scope = read_query(schemas.LogoutQuery())["scope"]
-    level = Level.AAL2 if scope == "others" else None
-    row = callers.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
-    return jsonify(message="Successfully logged out", timestamp=row.moment)
+    return jsonify(message="Successfully logged out", timestamp=sign_out(current_asked(), scope))
 
 
 @blueprint.get("/sessions")
@@ -38,7 +38,5 @@ def delete_session(session_id: str) -> Response:
     if not is_uuid(session_id):
         guard.live_caller()
         raise ApiError("device.not_found")
-    row = callers.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
-    if not row.found:
-        raise ApiError("device.not_found")
-    return jsonify(message="Session ended", timestamp=row.moment)
+    moment = found(end_session(current_asked(), session_id), "device.not_found")
+    return jsonify(message="Session ended", timestamp=moment)

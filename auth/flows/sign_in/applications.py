@@ -4,10 +4,10 @@ from auth.core import promises
 from auth.flows.sessions import token_response
 from auth.flows.sessions.issuing import about_new, is_asked
 from auth.flows.sessions.token_response import Outcome, Session
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import Level
 from auth.web.asked import Asked
-from sql import queries
+from sql import acts, queries
 
 
 def open_for_application(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
@@ -19,8 +19,8 @@ def open_for_application(asked: Asked, code_challenge: str | None, level: Level)
     if is_asked(asked, for_client=for_client):
         asked.live_caller(level)
     issue = about_new(asked, asked.caller.user_id, "", for_client=for_client, opener=opened_by)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx, caller=asked.caller_parameters(level))
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, level=level)
         method = queries.select_session_method(tx, session_id=opened_by).method
         if code_challenge:
             code = token_response.write_code(asked, tx, caller.id, code_challenge, method, opened_by)

@@ -1,28 +1,29 @@
-"""Decides whether a caller may do an act, and which proof it needs (ASVS 3.7.1).
+"""Asks whether a caller may do an act, and which proof it needs (ASVS 3.7.1).
 
-The SQL function `refusal_of_act` decides; docs/security.md shows its table. A proof is an authentication of
-the last 15 minutes, by a factor if the user has one.
+auth/rules/proofs.py decides; docs/security.md shows its table. A proof is an authentication of the last 15
+minutes, by a factor if the user has one.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
-from auth.core.promises import PROOF_AGE
+from auth.core.text.moments import iso_8601
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.sign_in.passwords import check_current_password
-from auth.web import Level, audit
+from auth.rules import proofs
+from auth.rules.proofs import Kind, Proof, Verb
+from auth.rules.refusals import Refusal
+from auth.web import Level, audit, callers, facts
 from auth.web.asked import Asked
-from auth.web.callers import CallerParameters, admit
-from auth.web.errors import ApiError
-from sql import Transaction, queries
+from auth.web.errors import ApiError, found
+from sql import Runner, acts, queries
 
-# The least seconds for which the pages accept a proof: they ask for it on another page, before the change.
-_LEAST_ON_PAGES = 300
 _CREDENTIALS = (
     "current_password, factor_code from an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
 )
 _CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
-# The proofs that satisfy the refusals of `refusal_of_act`, and the end of the message.
+# The proofs that satisfy the refusals of acts, and the end of the message.
 _WANTED = {
     "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
     _CODE: (
@@ -40,98 +41,132 @@ _ANY = ("current_password", "factor_code", "nonce")
 
 
 class Act(NamedTuple):
-    """An act that `refusal_of_act` decides, on a credential by its kind or id."""
+    """An act on a credential, by its kind or id. The id of a verified one determines its kind."""
 
-    name: str
-    kind: str | None
+    verb: Verb
+    kind: Kind | None
     id: str | None = None
 
 
-def add(kind: str) -> Act:
+def add(kind: Kind) -> Act:
     return Act("add", kind)
 
 
-def change(kind: str) -> Act:
+def change(kind: Kind) -> Act:
     return Act("change", kind)
 
 
-def remove(kind: str | None, id: str | None = None) -> Act:
-    """Return the removal of a credential. The id of a verified one determines its kind."""
+def remove(kind: Kind | None, id: str | None = None) -> Act:
     return Act("remove", kind, id)
 
 
-def code_address(known: Any) -> str | None:
+def code_address(known: "queries.SelectPerson") -> str | None:
     """Return the caller's confirmed address for codes of a proof, if any."""
-    return (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone) or None
+    return (known.email_confirmed_at and known.email) or (known.phone_confirmed_at and known.phone) or None
 
 
-def has_proof(asked: Asked, known: Any) -> bool:
-    """Whether a session, a row with its `proof_age`, has a recent proof."""
-    return (
-        known.proof_age is not None
-        and known.proof_age < _asked(asked, (), asked.caller_parameters())["proof_age"]
-    )
+def has_proof(asked: Asked, known: "queries.SelectPerson") -> bool:
+    """Whether the caller's session has a recent proof."""
+    session = facts.own_session_of(known)
+    return session is not None and proofs.has_proof(facts.person_of(known), session, asked.policy, known.now)
 
 
-def proof_needed(asked: Asked, *acts: Act, level: Level | None = None) -> str | None:
+def proof_needed(asked: Asked, *wanted: Act, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
-    caller = asked.caller_parameters(level)
-    row = queries.select_refusal(asked.db, **_asked(asked, acts, caller))
-    if row and row.state in _WANTED:
-        return row.state
-    admit(row)
-    return None
+    known = found(callers.select(asked.db, asked.caller), "caller.user_not_found")
+    refusal = _refusal(asked, asked.db, known, wanted, level or asked.level, None)
+    if refusal and refusal not in _WANTED:
+        raise callers.error_of(refusal)
+    return refusal
 
 
-def require(asked: Asked, *acts: Act) -> None:
+def require(asked: Asked, *wanted: Act) -> None:
     """Refuse if the caller may not do this, or not without a proof."""
-    if key := proof_needed(asked, *acts):
+    if key := proof_needed(asked, *wanted):
         raise proof_refusal(key)
 
 
-def give_proof(asked: Asked, known: Any, body: dict[str, Any], *acts: Act) -> str | None:
+def give_proof(
+    asked: Asked, known: "queries.SelectPerson", body: dict[str, Any], *wanted: Act
+) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the acts need none.
     """
-    key = proof_needed(asked, *acts)
+    key = proof_needed(asked, *wanted)
     return check_credential(asked, known, body, key) if key else None
 
 
-def record_reauthentication(asked: Asked, known: Any, body: dict[str, Any]) -> str:
+def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> str:
     """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
     given = check_credential(asked, known, body)
-    with asked.db.transaction() as tx:
-        caller = lock_caller(asked, tx)
-        queries.record_reauthentication(tx, session_id=asked.caller.session_id, given=given)
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx)
+        by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
+        queries.record_reauthentication(tx, session_id=asked.caller.session_id, **by)
         if "nonce" not in body:
             # The statement that spends a code also records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
-    return caller.moment
+    return iso_8601(tx.acted_at)
 
 
-def lock_caller(
+def admit_caller(
     asked: Asked,
-    tx: Transaction,
-    *acts: Act,
-    given: str | None = None,
-    wanted: str | None = None,
-    caller: CallerParameters | None = None,
-) -> "queries.LockCaller":
-    """Lock and return the caller's row. Refuse if the session has ended, or may not do the acts.
+    tx: acts.Act,
+    *wanted: Act,
+    given: Proof | None = None,
+    accepted: str | None = None,
+    level: Level | None = None,
+) -> "queries.SelectPerson":
+    """Return the facts about the caller, whom the act has locked. Refuse if the session has ended, or may not
+    do what is wanted.
 
-    `given` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `wanted` is
-    the proof that the error asks for; `caller` is by default the caller of the request.
+    `given` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `accepted` is
+    the proof that the error asks for; `level` is by default the route's.
     """
-    caller = caller or asked.caller_parameters()
-    row = queries.lock_caller(tx, given=given, **_asked(asked, acts, caller))
-    if row and row.state in _WANTED:
-        raise proof_refusal(row.state, None if row.state == _FACTOR else wanted)
-    return admit(row)
+    caller = found(tx.read(callers.select, asked.caller), "caller.user_not_found")
+    refusal = _refusal(asked, tx, caller, wanted, level or asked.level, given)
+    if refusal in _WANTED:
+        raise proof_refusal(refusal, None if refusal == _FACTOR else accepted)
+    if refusal:
+        raise callers.error_of(refusal)
+    return caller
+
+
+def _refusal(
+    asked: Asked,
+    on: Runner,
+    known: "queries.SelectPerson",
+    wanted: Sequence[Act],
+    level: Level,
+    given: Proof | None,
+) -> Refusal | None:
+    """Return why the caller gets no token now, or may not do what is wanted."""
+    caller, session = asked.caller, facts.own_session_of(known)
+    refusal = callers.refusal_of(known, caller, level, asked.policy)
+    if refusal or session is None:
+        return refusal
+    removes = any(act.verb == "remove" for act in wanted)
+    additions = queries.list_additions(on, user_id=caller.user_id) if removes else []
+    named = [each for act in wanted for each in _acts_on(additions, act)]
+    user = facts.person_of(known)
+    return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
+
+
+def _acts_on(additions: "list[queries.ListAdditions]", act: Act) -> list[proofs.Act]:
+    """Return an act on each credential that it removes. What the user was created with is no addition."""
+    own = [(each.id, facts.kind_of(each), each.added_at) for each in additions if act.verb == "remove"]
+    chosen = [each for each in own if (each[1] == act.kind if act.id is None else each[0] == act.id)]
+    return [proofs.Act(verb="remove", kind=kind, added_at=added_at) for _, kind, added_at in chosen] or [
+        proofs.Act(verb=act.verb, kind=act.kind)
+    ]
 
 
 def check_credential(
-    asked: Asked, known: Any, body: dict[str, Any], key: str = "reauthentication_needed"
-) -> str:
+    asked: Asked,
+    known: "queries.SelectPerson",
+    body: dict[str, Any],
+    key: str = "reauthentication_needed",
+) -> Proof:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
     the mailbox, else `proof`. Refuse with `key` if the body has none that satisfies it.
     """
@@ -150,29 +185,15 @@ def check_credential(
     return given
 
 
-def proof_refusal(key: str = "reauthentication_needed", wanted: str | None = None) -> ApiError:
-    """Return the error that asks for a proof: `wanted`, or the one of the key."""
+def proof_refusal(key: str = "reauthentication_needed", accepted: str | None = None) -> ApiError:
+    """Return the error that asks for a proof: `accepted`, or the one of the key."""
     what, why = _WANTED[key]
-    return ApiError(key, f"give {wanted or what}: {why}")
+    return ApiError(key, f"give {accepted or what}: {why}")
 
 
-def _asked(asked: Asked, acts: tuple[Act, ...], caller: CallerParameters) -> dict[str, Any]:
-    """Return the caller, the acts, and the seconds for which a proof and another authentication count."""
-    most = asked.settings.reauthentication_age
-    # The access tokens of applications expire.
-    if most is not None and caller["caller_expires_at"] is None:
-        most = max(most, _LEAST_ON_PAGES)
-    return {
-        **caller,
-        "acts": [act.name for act in acts],
-        "kinds": [act.kind for act in acts],
-        "ids": [act.id for act in acts],
-        "proof_age": PROOF_AGE if most is None else min(most, PROOF_AGE),
-        "change_age": most,
-    }
-
-
-def _spend_nonce(asked: Asked, nonce: str, known: Any, browser_hash: bytes | None) -> str:
+def _spend_nonce(
+    asked: Asked, nonce: str, known: "queries.SelectPerson", browser_hash: bytes | None
+) -> Proof:
     address = code_address(known)
     spent = address and queries.spend_reauthentication_code(
         asked.db,
@@ -184,4 +205,4 @@ def _spend_nonce(asked: Asked, nonce: str, known: Any, browser_hash: bytes | Non
     )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-    return spent.given
+    return cast(Proof, spent.given)

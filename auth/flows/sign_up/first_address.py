@@ -8,7 +8,8 @@ from auth.core.providers.client import ExternalIdentity
 from auth.flows.admission import is_listed
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
-from auth.web import audit
+from auth.rules.users import lacks_address
+from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -22,7 +23,7 @@ def is_without_address(user: Any) -> bool:
 def request_address(
     asked: Asked,
     tx: Transaction,
-    caller: Any,
+    caller: "queries.SelectPerson",
     address: str,
     link: Mapping[str, str | bytes | None],
     channel: str | None = None,
@@ -35,8 +36,10 @@ def request_address(
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose = kind = "email_change" if is_email else "phone_change"
-    user_id = recipient_id = caller.id
-    owner = queries.select_address_owner(tx, address=address) if is_without_address(caller) else None
+    user_id: str | None = caller.id
+    recipient_id = caller.id
+    is_first = lacks_address(facts.person_of(caller))
+    owner = queries.select_address_owner(tx, address=address) if is_first else None
     if owner and not owner.gives_way:
         kind = "signup_attempt" if is_email else "none"
         user_id, recipient_id = None, owner.id

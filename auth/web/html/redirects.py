@@ -12,6 +12,7 @@ from flask import Response, request
 from auth.core.net.redirects import is_web, origin, with_fragment, with_query
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions import token_response
+from auth.flows.sessions.ending import sign_out
 from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import applications
 from auth.web import Level, browser_sessions, cookies, form_schemas, forms, g
@@ -199,6 +200,8 @@ def is_expected(destination: Destination) -> bool:
 
 
 def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:
+    if browser_sessions.resume():
+        sign_out(current_asked(), "local")
     token = browser_sessions.begin(session)
     if is_removed:
         target = with_query(target, forms.signed_query(done=PASSWORD_REMOVED))

@@ -5,8 +5,10 @@ from typing import Any
 
 from flask import Response
 
+from auth.flows.sessions.ending import sign_out
 from auth.web import browser_sessions
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.html.page import page, redirect_to_own
 
 # Messages of the page for a sign-out that does not return to the application.
@@ -40,7 +42,7 @@ def ask(
 
 
 def end(url: str | None, scope: str = "local", *, is_stuck: bool = False) -> Response:
-    browser_sessions.end(scope)
+    sign_out(current_asked(), scope)
     # Otherwise the user would mistake the page of a successful sign-out for the application's.
     response = redirect(url) if url else redirect_to_own("sign-out", STUCK if is_stuck else "")
     browser_sessions.forget(response)

@@ -16,7 +16,7 @@ from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
-from auth.flows.sign_in.reauthentication import lock_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import (
     Level,
     answers_frames,
@@ -167,9 +167,9 @@ def get_authorization(authorization_id: str) -> Response:
     guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    with consent.locked(authorization_id) as (act, person):
-        user = lock_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, person, is_by_token=True)
+    with consent.locked(authorization_id) as act:
+        user = admit_caller(current_asked(), act)
+        asked = consent.find(act, authorization_id, user, is_by_token=True)
         if asked.request.user_id is None:
             queries.bind_oauth_request(act, id=asked.request.id, user_id=user.id)
         else:
@@ -200,9 +200,9 @@ def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
     action = read_body(schemas.Decision())["action"]
-    with consent.locked(authorization_id) as (act, person):
-        user = lock_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, person, is_by_token=True)
+    with consent.locked(authorization_id) as act:
+        user = admit_caller(current_asked(), act)
+        asked = consent.find(act, authorization_id, user, is_by_token=True)
         _check_own(asked)
         if action == "deny":
             return jsonify(redirect_url=consent.deny(act, asked))
@@ -269,8 +269,9 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
-        with consent.locked(authorization_id) as (act, person):
-            consent.deny(act, consent.find(act, authorization_id, person, browser=browser))
+        with consent.locked(authorization_id) as act:
+            own = consent.caller(act)
+            consent.deny(act, consent.find(act, authorization_id, own, browser=browser))
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}

@@ -17,10 +17,10 @@ from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.pages.consent import account_name, lasts
 from auth.flows import verdicts
 from auth.flows.account import grants
-from auth.flows.sign_in.reauthentication import add, lock_caller, proof_needed
+from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, browser_sessions, facts, form_schemas, forms, g, guard, limits
+from auth.web import Level, browser_sessions, callers, facts, form_schemas, forms, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -81,8 +81,7 @@ def decide(problem: Problem | None = None) -> Response:
         return to_step
     if request.method == "POST" and not problem:
         return _decided(id, read_form(form_schemas.DeviceForm())["action"])
-    own = {"user_id": g.user_id, "session_id": g.caller.session_id}
-    asked = _find(latchkey.db, id, queries.select_person(latchkey.db, **own))
+    asked = _find(latchkey.db, id, callers.select(latchkey.db, g.caller))
     if not asked.may_use:
         g.refused_because = "oauth_consent_not_found"
         g.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
@@ -164,10 +163,8 @@ def _decided(id: str, action: str) -> Response:
         act.share_client(known.client_id)
         act.lock_users([g.user_id])
         act.lock_request(id)
-        own = {"user_id": g.user_id, "session_id": g.caller.session_id}
-        person = act.read(queries.select_person, **own)
-        user = lock_caller(current_asked(), act, _ACT, caller=guard.caller(Level.AAL2))
-        row, client, may_use = _find(act, id, person)
+        user = admit_caller(current_asked(), act, _ACT, level=Level.AAL2)
+        row, client, may_use = _find(act, id, user)
         is_allowed = action == "approve" and may_use
         if is_allowed:
             grant = consent.grant_of(row)

@@ -40,7 +40,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     try:
         asked = consent.shown(authorization_id)
     except ApiError:
-        website = known and consent.website_of(authorization_id)
+        website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
             raise
         return _signed_in(f"/{here}", known, website, problem)
@@ -94,8 +94,8 @@ def _decide() -> Response:
     authorization_id = sent["authorization_id"]
     known = browser_sessions.resume(Level.AAL2)
     if sent["action"] == "deny":
-        with consent.locked(authorization_id) as (act, person):
-            return redirect(consent.deny(act, consent.find(act, authorization_id, person)))
+        with consent.locked(authorization_id) as act:
+            return redirect(consent.deny(act, consent.find(act, authorization_id, consent.caller(act))))
     if known and not known.lacks_level:
         url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
         if url:

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
-from auth.flows.sign_in.reauthentication import add, has_proof, proof_needed
+from auth.flows.sign_in.reauthentication import add, proof_needed
 from auth.web import Level, View, browser_sessions, cookies, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -62,7 +62,7 @@ def administrator() -> None:
 
 def require_proof() -> None:
     """Refuse unless the administrator has given a proof in the last 15 minutes."""
-    if not has_proof(current_asked(), g.administrator):
+    if not g.administrator.has_proof:
         raise ApiError("reauthentication_needed")
 
 

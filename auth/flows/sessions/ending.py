@@ -1,0 +1,43 @@
+"""Signing out, and ending one session of the caller."""
+
+from auth.core.text.moments import iso_8601
+from auth.flows.sign_in.reauthentication import admit_caller
+from auth.rules.sessions import end_of_session
+from auth.web import Level, audit, facts
+from auth.web.asked import Asked
+from sql import acts, queries
+
+
+def sign_out(asked: Asked, scope: str) -> str:
+    """End the caller's sessions in a scope of POST /logout, and return the time in ISO 8601.
+
+    `local` is this session, with those that it opened for applications. The user is locked, or a code that is
+    redeemed meanwhile would start a session that outlives the log-out.
+    """
+    own = asked.caller.session_id
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx, level=Level.AAL2 if scope == "others" else Level.SESSION)
+        queries.end_access(
+            tx,
+            user_id=caller.id,
+            session_id=None if scope == "global" else own,
+            reason="others_signed_out" if scope == "others" else "logout",
+            voids=False,
+        )
+        audit.record(
+            tx, caller.id, caller.email, ["signed_out"], ["auth.logout"], scope=scope, session_id=own
+        )
+    return iso_8601(tx.acted_at)
+
+
+def end_session(asked: Asked, session_id: str) -> str | None:
+    """End a session of the caller with those that it opened, and return the time, or None if it has ended."""
+    with acts.on(asked.db, asked.caller.user_id) as tx:
+        caller = admit_caller(asked, tx)
+        ended = queries.select_person(tx, user_id=caller.id, session_id=session_id)
+        session = ended and facts.own_session_of(ended)
+        if end_of_session(facts.person_of(caller), session, asked.policy, caller.now):
+            return None
+        queries.end_access(tx, user_id=caller.id, session_id=session_id, reason="ended_by_user", voids=False)
+        audit.record(tx, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)
+    return iso_8601(tx.acted_at)
