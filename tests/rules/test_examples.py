@@ -7,6 +7,7 @@ from typing import Any
 
 from auth.rules import (
     clients,
+    consent,
     counts,
     first_proof,
     levels,
@@ -21,6 +22,7 @@ from auth.rules import (
     users,
 )
 from auth.rules.clients import Client
+from auth.rules.consent import Asking, Grant, Request
 from auth.rules.counts import Allowance, Count, Limit, Network
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
@@ -690,8 +692,74 @@ COUNTS: list[Example] = [
     ),
     ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
 ]
+APPLICATION = Asking(updated_at=NOW - DAY)
+REQUEST = Request(created_at=NOW - MINUTE, scopes=("openid", "email"))
+GRANTED = Grant(scopes=("openid", "email"), granted_at=NOW - HOUR)
+
+
+def lacks(
+    request: Request = REQUEST, client: Asking = APPLICATION, grant: Grant | None = GRANTED
+) -> str | None:
+    return consent.obstacle(request, client, grant, "a", ALICE, STALE, POLICY)
+
+
+CONSENTS: list[Example] = [
+    ("What the user has allowed needs no page.", lacks, None),
+    ("Anything else does.", lambda: lacks(grant=None), "consent_required"),
+    (
+        "A client may skip consent.",
+        lambda: lacks(client=replace(APPLICATION, skips_consent=True), grant=None),
+        None,
+    ),
+    (
+        "Not one that any program may pretend to be.",
+        lambda: lacks(replace(REQUEST, is_native=True), replace(APPLICATION, skips_consent=True), grant=None),
+        "consent_required",
+    ),
+    (
+        "A public one on a device always asks.",
+        lambda: lacks(replace(REQUEST, is_native=True), replace(APPLICATION, is_public=True)),
+        "consent_required",
+    ),
+    (
+        "So does one that registered itself.",
+        lambda: lacks(client=replace(APPLICATION, is_dynamic=True)),
+        "consent_required",
+    ),
+    (
+        "One with a document does not.",
+        lambda: lacks(client=replace(APPLICATION, is_dynamic=True, has_document=True)),
+        None,
+    ),
+    (
+        "It does after a change.",
+        lambda: lacks(client=replace(APPLICATION, is_dynamic=True, has_document=True, updated_at=NOW)),
+        "consent_required",
+    ),
+    (
+        "`prompt=consent` asks.",
+        lambda: lacks(replace(REQUEST, prompts=frozenset({"consent"}))),
+        "consent_required",
+    ),
+    (
+        "`prompt=login` takes a new sign-in.",
+        lambda: lacks(replace(REQUEST, prompts=frozenset({"login"}))),
+        "login_required",
+    ),
+    (
+        "A request for another user asks for the account.",
+        lambda: lacks(replace(REQUEST, user_id="b")),
+        "account_selection_required",
+    ),
+    (
+        "A client that excludes the user gets nothing.",
+        lambda: lacks(client=replace(APPLICATION, is_blocked=True)),
+        "access_denied",
+    ),
+]
 EXAMPLES = (
     SIGN_INS
+    + CONSENTS
     + MESSAGES
     + USERS
     + SESSIONS
