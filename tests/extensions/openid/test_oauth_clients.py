@@ -352,6 +352,18 @@ class TestSecret:
         assert_invalid(response, "Cannot regenerate secret for public client")
 
 
+def test_grant_that_a_change_waited_for_is_older_than_the_change(ask, create, alice, database):
+    """A consent must not cover what a document says later."""
+    made = create()["client_id"]
+    shared = "SELECT FROM oauth_clients WHERE id = %s FOR SHARE"
+    with database.locked("oauth_clients", made, shared) as lock:
+        changed = lock.start(lambda: ask("put", f"/{made}", client_name="Another"))
+        grant(database, alice.id, made)
+    assert changed.result().status_code == 200
+    order = "SELECT g.granted_at < c.updated_at FROM oauth_grants AS g JOIN oauth_clients AS c ON c.id = g.client_id"
+    assert database.value(order) is True
+
+
 class TestDeleting:
     def test_its_grants_requests_and_sessions_go_with_it(self, ask, create, alice, database):
         made, other = create()["client_id"], create()["client_id"]
