@@ -8,7 +8,6 @@ from typing import Any
 from auth.rules import (
     admission,
     clients,
-    consent,
     counts,
     first_proof,
     levels,
@@ -24,7 +23,6 @@ from auth.rules import (
 )
 from auth.rules.admission import Admission
 from auth.rules.clients import Client
-from auth.rules.consent import Asking, Grant, Request
 from auth.rules.counts import Allowance, Count, Limit, Network
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
