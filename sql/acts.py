@@ -118,6 +118,11 @@ class Act(Transaction):
         self._follow(_REST)
         queries.lock_request(self, id=id)
 
+    def lock_session(self, **given: str | None) -> "queries.LockSession | None":
+        """Lock a session of a locked user, and return it as `refresh` does."""
+        self._follow(_REST)
+        return queries.lock_session(self, **given)
+
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):
             raise RuntimeError("an act must lock in the order of sql/acts.py")

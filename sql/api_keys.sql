@@ -43,11 +43,9 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        k.aal AS key_aal, k.expires_at AS key_expires_at,
        k.user_id, k.id AS api_key_id, k.name, k.scopes, k.refreshes, k.counted_until,
        k.last_used_on IS NOT DISTINCT FROM (clock_timestamp() AT TIME ZONE 'UTC')::date AS is_used_today,
-       shown.user_object, what_decides(copy.object, NULL) AS decides,
-       clock_timestamp() AS now
+       shown.user_object, clock_timestamp() AS now
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
-  JOIN user_objects AS copy ON copy.user_id = u.id
  CROSS JOIN user_object_for(u, :audience) AS shown
  CROSS JOIN LATERAL (
          SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)

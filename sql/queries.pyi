@@ -107,7 +107,6 @@ class SelectApiKeyToUse(NamedTuple):
     counted_until: datetime
     is_used_today: bool
     user_object: str
-    decides: str
     now: datetime
 
 def select_api_key_to_use(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKeyToUse | None: ...
@@ -2099,11 +2098,6 @@ def move_session(on: Runner, /, *, session_id: str | None, counter: int | None, 
 
 def count_refresh(on: Runner, /, *, session_id: str | None, refreshes: int | None, counted_until: datetime | str | None) -> int: ...
 
-class EndReusedSession(NamedTuple):
-    is_ended: bool
-
-def end_reused_session(on: Runner, /, *, user_id: str | None, session_id: str | None) -> EndReusedSession: ...
-
 class SelectSessions(NamedTuple):
     role: str
     made_by: str
@@ -2156,8 +2150,6 @@ class RaiseSession(NamedTuple):
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
 def record_reauthentication(on: Runner, /, *, session_id: str | None, is_by_code: bool | None, is_by_factor: bool | None) -> int: ...
-
-def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, voids: bool | None) -> int: ...
 
 class EndHoldings(NamedTuple):
     ended: bool

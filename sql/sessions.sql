@@ -9,10 +9,6 @@ UPDATE sessions
 -- name: count_refresh(session_id uuid, refreshes integer, counted_until timestamptz)
 UPDATE sessions SET refreshes = :refreshes, counted_until = :counted_until WHERE id = :session_id;
 
--- name: end_reused_session(user_id uuid, session_id uuid) -> row
--- For a dead token, which stays dead. Run it with the user locked.
-SELECT end_access(:user_id, :session_id, 'refresh_token_reused') AS is_ended;
-
 -- name: select_sessions(caller_id uuid, caller_session_id uuid, refresh_token_lifetime integer,
 --                       session_timebox integer, page_size integer, page_offset bigint)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
@@ -100,10 +96,6 @@ UPDATE sessions
        code_given_at = CASE WHEN :is_by_code THEN :acted_at ELSE code_given_at END,
        factor_proved_at = CASE WHEN :is_by_factor THEN :acted_at ELSE factor_proved_at END
  WHERE id = :session_id;
-
--- name: end_access(user_id uuid, session_id uuid, reason text, voids boolean)
--- `voids` also voids links and codes.
-SELECT end_access(:user_id, :session_id, :reason), CASE WHEN :voids THEN void_tokens(:user_id) END;
 
 -- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
 --                    with_grants boolean, voids boolean, acted_at timestamptz) -> row (voided?)

@@ -25,6 +25,8 @@ CallerFacts: TypeAlias = (
     "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
 )
+# All facts about a user and one of its sessions.
+Person: TypeAlias = "queries.SelectPerson"
 # Those of a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # Those with the columns of `user_facts`, and the level and the end of an API key.

@@ -13,10 +13,12 @@ from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, acts, queries
+from auth.web.facts import Person
+from sql import acts, queries
+from sql.acts import Act
 
 
-def add(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
+def add(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
     given = give_proof(asked, known, body, adding("api_key"))
     id, key = new_key()
@@ -63,7 +65,7 @@ def remove_any(asked: Asked, user_id: str, id: str) -> None:
             raise ApiError("api_key_not_found")
 
 
-def remove_of(asked: Asked, tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool = True) -> bool:
+def remove_of(asked: Asked, tx: Act, user: Person, ids: Sequence[str], *, is_told: bool = True) -> bool:
     """Remove API keys of a locked user, and return whether there were any.
 
     `is_told` if the caller is the user.

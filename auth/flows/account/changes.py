@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.flows import admission
+from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
@@ -16,13 +16,15 @@ from auth.flows.sign_in.reauthentication import (
     remove,
 )
 from auth.flows.sign_up import first_address
+from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
 from auth.rules.users import AddressKind, is_anonymous
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, acts, queries
+from auth.web.facts import Person
+from sql import acts, queries
 
 
 @dataclass
@@ -137,18 +139,18 @@ def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> Proof | None:
 
 
 def _set_password(
-    asked: Asked, tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str
+    asked: Asked, tx: acts.Act, caller: Person, checked_password_hash: str | None, new_hash: str
 ) -> None:
     # Another request has changed the password that this one checked.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    reason = "recovered" if caller.method == "recovery" else "password_changed"
-    queries.end_access(tx, user_id=caller.id, session_id=asked.caller.session_id, reason=reason, voids=True)
+    reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
+    ends.end(tx, caller.id, asked.caller.session_id, reason, voids=True)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
     outgoing.notify(asked, tx, caller, "password_changed")
 
 
-def _record(tx: Transaction, caller: Any, email: str | None, wish: _Wish) -> None:
+def _record(tx: acts.Act, caller: Person, email: str | None, wish: _Wish) -> None:
     columns = wish.columns
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,

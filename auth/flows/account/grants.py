@@ -9,7 +9,8 @@ from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
-from sql import Transaction, acts, queries
+from auth.web.facts import Person
+from sql import acts, queries
 from sql.acts import Act
 
 
@@ -24,7 +25,14 @@ def own(asked: Asked) -> list[dict[str, Any]]:
 
 
 def add(
-    asked: Asked, act: Act, user: Any, client: Any, scopes: Sequence[str], request: Any, *, is_first: bool
+    asked: Asked,
+    act: Act,
+    user: Person,
+    client: Any,
+    scopes: Sequence[str],
+    request: Any,
+    *,
+    is_first: bool,
 ) -> None:
     """Give a client's grant these scopes by a request, in the session of the locked caller."""
     queries.write_grant(act, user_id=user.id, client_id=client.id, scopes=scopes)
@@ -36,7 +44,7 @@ def add(
     audit.record(act, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
 
 
-def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+def remove(tx: Act, user: Person, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
     """Remove the grants with these ids, or of a client, with their sessions, and return whether there were
     any.
 

@@ -7,7 +7,7 @@ from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.text.moments import iso_8601
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
-from auth.flows import admission
+from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
@@ -25,7 +25,9 @@ from auth.rules.users import is_anonymous
 from auth.web import Level, audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, acts, queries
+from auth.web.facts import Person
+from sql import acts, queries
+from sql.acts import Act
 
 
 def require_manual_linking(asked: Asked) -> None:
@@ -88,7 +90,7 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
             return _renewed(asked, tx, Issue())
     # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, None, for_client=True)
-    with asked.db.transaction() as tx:
+    with acts.on(asked.db, asked.caller.user_id) as tx:
         issue.confirm(tx)
         return _renewed(asked, tx, issue)
 
@@ -98,14 +100,14 @@ def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     admission.check(asked, user_id, identity.email, None, provider=identity.provider)
 
 
-def _renewed(asked: Asked, tx: Transaction, issue: Issue) -> Session:
+def _renewed(asked: Asked, tx: Act, issue: Issue) -> Session:
     return Session(refreshing.renew(asked, tx, asked.caller.session_id), issue)
 
 
 def _add(
     asked: Asked,
-    tx: Transaction,
-    user: "queries.SelectPerson",
+    tx: Act,
+    user: Person,
     identity: ExternalIdentity,
     session_id: str,
 ) -> None:
@@ -121,7 +123,7 @@ def _add(
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not was_anonymous:
-        queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked", voids=False)
+        ends.end(tx, user.id, session_id, "identity_linked", voids=False)
         notify(asked, tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]

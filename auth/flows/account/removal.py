@@ -5,6 +5,7 @@ from typing import Any
 
 from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
+from auth.flows import ends
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
@@ -15,7 +16,9 @@ from auth.rules.users import AddressKind
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, Transaction, queries
+from auth.web.facts import Person
+from sql import Runner, queries
+from sql.acts import Act
 
 ADDRESSES: tuple[AddressKind, ...] = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
@@ -37,9 +40,7 @@ def require_of_settings(provider: str) -> None:
         raise ApiError("customer.manual_linking_disabled")
 
 
-def removed_providers(
-    tx: Transaction, user_id: str, providers: Sequence[str], ids: Sequence[str]
-) -> list[str]:
+def removed_providers(tx: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> list[str]:
     """Return the providers of the identities and recent additions to remove."""
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
     if not recent.issuperset(ids):
@@ -49,7 +50,12 @@ def removed_providers(
 
 
 def take_away(
-    asked: Asked, tx: Transaction, caller: Any, providers: Sequence[str] = (), *, ids: Sequence[str] = ()
+    asked: Asked,
+    tx: Act,
+    caller: Person,
+    providers: Sequence[str] = (),
+    *,
+    ids: Sequence[str] = (),
 ) -> str | None:
     """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
@@ -76,12 +82,11 @@ def take_away(
         queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
         check_remaining(asked, tx, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        kept, reason = asked.caller.session_id, "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=caller.id, session_id=kept, reason=reason, voids=True)
+        ends.end(tx, caller.id, asked.caller.session_id, "way_to_sign_in_removed", voids=True)
     return email
 
 
-def withdraw_changes(tx: Transaction, user: Any, kinds: Sequence[str]) -> None:
+def withdraw_changes(tx: Act, user: Person, kinds: Sequence[str]) -> None:
     """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
 
     This needs no proof, because it adds no way to sign in.
@@ -116,7 +121,7 @@ def _may_remove(asked: Asked, id: str) -> bool:
     return True
 
 
-def check_remaining(asked: Asked, tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
+def check_remaining(asked: Asked, tx: Act, user_id: str, *, password_counts: bool = False) -> None:
     """Refuse if a locked user could no longer sign in, with `password_counts` even by an unproved address."""
     settings = asked.settings
     enabled = {

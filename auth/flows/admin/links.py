@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.flows import admission
+from auth.flows import admission, ends
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_up.sign_up import create_addressed_user
@@ -80,4 +80,4 @@ def _take_over(
     queries.set_password(act, user_id=user.id, password_hash=password_hash)
     own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
     queries.take_over_unconfirmed(act, user_id=user.id, **own)
-    queries.end_access(act, user_id=user.id, session_id=None, reason="address_proved", voids=True)
+    ends.end(act, user.id, None, "address_proved", voids=True)

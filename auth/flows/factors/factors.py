@@ -7,6 +7,7 @@ from typing import Any
 from auth.core import promises
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE
+from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
@@ -19,6 +20,7 @@ from auth.rules.factors import may_verify
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
+from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 
 _DISABLED = {
@@ -34,7 +36,7 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
+def enrol(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
@@ -66,7 +68,7 @@ def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
     )
 
 
-def _app_members(asked: Asked, caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
+def _app_members(asked: Asked, caller: Person, body: dict[str, Any], secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
     return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
@@ -86,7 +88,7 @@ def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) 
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(asked: Asked, tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
+def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Any) -> tuple[bytes, dict[str, Any]]:
     """Return a challenge for a security key, and the member of the response that has its options."""
     site, known = asked.parts.relying_party, queries.list_credentials(tx, user_id=caller.id)
     if factor.is_verified:
@@ -210,7 +212,7 @@ def _acts(factor: Any) -> list[Act]:
 
 
 def _complete(
-    asked: Asked, tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any
+    asked: Asked, tx: acts.Act, caller: Person, factor: Any, method: str, **credential: Any
 ) -> "queries.RaiseSession":
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
@@ -223,17 +225,17 @@ def _complete(
     return raise_session(asked, tx, asked.caller.session_id, method, factor.id)
 
 
-def end_other_sessions(asked: Asked, tx: Transaction, user_id: str) -> None:
+def end_other_sessions(asked: Asked, tx: acts.Act, user_id: str) -> None:
     """End the sessions below the level that a user gets with a first factor: they began under other rules.
 
     Pending changes of an address end too: a thief could confirm them later without the factor.
     """
     if queries.count_verified_factors(tx, user_id=user_id).total == 0:
         kept = asked.caller.session_id
-        queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added", voids=True)
+        ends.end(tx, user_id, kept, "factor_added", voids=True)
 
 
-def check_room(asked: Asked, tx: Transaction, user_id: str) -> None:
+def check_room(asked: Asked, tx: acts.Act, user_id: str) -> None:
     """Refuse if a locked user may not have another factor."""
     most = asked.settings.mfa_max_enrolled_factors
     if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
@@ -252,7 +254,7 @@ def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
         return _rename(tx, targets.lock(asked, tx, user_id), factor_id, name)
 
 
-def _rename(tx: Transaction, user: Any, factor_id: str, name: str) -> str:
+def _rename(tx: acts.Act, user: Person, factor_id: str, name: str) -> str:
     renamed = queries.rename_factor(tx, id=factor_id, user_id=user.id, friendly_name=name)
     row = found(renamed, "mfa_factor_not_found")
     _record(tx, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
@@ -272,7 +274,7 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
         queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
 
 
-def remove_recent(asked: Asked, tx: Transaction, caller: Any, ids: list[str]) -> None:
+def remove_recent(asked: Asked, tx: acts.Act, caller: Person, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
         notify(asked, tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
@@ -286,7 +288,7 @@ def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
         remove_of(asked, tx, targets.lock(asked, tx, user_id), factor_id)
 
 
-def remove_of(asked: Asked, tx: Transaction, user: Any, factor_id: str) -> None:
+def remove_of(asked: Asked, tx: acts.Act, user: Person, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(tx, user.id, factor_id)
     if factor.is_verified:
@@ -315,6 +317,6 @@ def _find(
     return factor
 
 
-def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None, **others: Any) -> None:
+def _record(tx: acts.Act, user: Person, act: str, factor: Any, event: str | None, **others: Any) -> None:
     details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

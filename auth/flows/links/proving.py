@@ -3,6 +3,7 @@
 The user is locked. `person` are the user's facts in this act.
 """
 
+from auth.flows import ends
 from auth.rules import counts, first_proof
 from auth.rules.first_proof import Proof
 from auth.rules.users import AddressKind
@@ -35,7 +36,7 @@ def prove_address(
     is_first = first_proof.is_first_proof(user, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)
-        queries.end_access(act, user_id=person.id, session_id=None, reason="address_proved", voids=True)
+        ends.end(act, person.id, None, "address_proved", voids=True)
         queries.void_undo_links(act, user_id=person.id, moment=None)
         kept = person.password_hash if first_proof.keeps_password(user, proof) else None
         queries.set_password(act, user_id=person.id, password_hash=kept)

@@ -8,6 +8,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
 from auth.core.tokens import one_time
+from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
@@ -18,6 +19,7 @@ from auth.flows.sessions.token_response import Opened, Outcome, Proof, Session, 
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
+from auth.rules.ends import Reason
 from auth.rules.refusals import Refusal
 from auth.web import audit, facts
 from auth.web.asked import Asked
@@ -254,7 +256,7 @@ def _confirm_address(
     queries.record_sign_in_at_address(act, **owner, provider=kind)
     record_mail_proof(act, person.id, asked.client["network"])
     if links.ends_everything(proof, was_mailed=link.was_mailed):
-        queries.end_access(act, **owner, session_id=None, reason="recovered", voids=True)
+        ends.end(act, person.id, None, "recovered", voids=True)
     else:
         queries.void_tokens(act, **owner)
 
@@ -281,7 +283,8 @@ def _take_new_address(
 ) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind, is_first = addresses.kind_of(link.target), users.lacks_address(facts.person_of(person))
-    reason, old_address = f"{kind}_changed", person.email if kind == "email" else person.phone
+    reason: Reason = "email_changed" if kind == "email" else "phone_changed"
+    old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
     if holder and users.makes_way(facts.person_of(holder), holder.now):
         queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
@@ -292,6 +295,6 @@ def _take_new_address(
     if is_first:
         first_address.finish(asked, act, person.id, link.session_id)
     else:
-        queries.end_access(act, user_id=person.id, session_id=link.session_id, reason=reason, voids=True)
+        ends.end(act, person.id, link.session_id, reason, voids=True)
     email = link.target if kind == "email" else person.email
     return _Done([reason], email, {"old_address": old_address, "new_address": link.target})

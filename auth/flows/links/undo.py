@@ -10,6 +10,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
+from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.links.finding import find_link, good_link, locked
@@ -167,7 +168,7 @@ def _take_back(
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None)
-    queries.end_access(act, user_id=user.id, session_id=None, reason="change_undone", voids=True)
+    ends.end(act, user.id, None, "change_undone", voids=True)
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
     told = [f"{way['type']} {way['label']}".strip() for way in removed]

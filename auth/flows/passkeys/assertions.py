@@ -18,7 +18,9 @@ from auth.rules.users import is_banned
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
+from sql.acts import Act
 
 log = structlog.get_logger()
 
@@ -82,7 +84,7 @@ def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> 
     return verify(asked, body["credential"], challenge, PASSKEY)
 
 
-def name_of(user: Any) -> str:
+def name_of(user: Person) -> str:
     """Return the name under which authenticators list a user's credentials."""
     return user.email or user.phone or f"User {user.id[:8]}"
 
@@ -141,7 +143,7 @@ def require_older(credential: Any, added_before: Any) -> None:
         raise failed("it was added in the last seven days")
 
 
-def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+def use(tx: Act, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
     known, new = queries.select_counter(tx, id=credential.id), assertion.new_sign_count
     if known is None:
@@ -216,7 +218,7 @@ def prove(
     raise refusal
 
 
-def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Assertion) -> ApiError | None:
+def _refusal(tx: Act, user: Person, passkey: Any, assertion: Assertion) -> ApiError | None:
     # The passkey may have been deleted since the lookup.
     if queries.select_passkey(tx, user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)

@@ -16,7 +16,9 @@ from auth.rules.users import is_anonymous
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Transaction, acts, queries
+from auth.web.facts import Person
+from sql import acts, queries
+from sql.acts import Act
 
 
 def require_enabled(asked: Asked) -> None:
@@ -25,7 +27,7 @@ def require_enabled(asked: Asked) -> None:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> dict[str, Any]:
+def begin_registration(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
     given = give_proof(asked, known, body, add("passkey"))
     with acts.on(asked.db, asked.caller.user_id) as tx:
@@ -40,7 +42,7 @@ def begin_registration(asked: Asked, known: "queries.SelectPerson", body: dict[s
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> str:
+def finish_registration(asked: Asked, known: Person, body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
     owner = assertions.own_session(asked)
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
@@ -81,7 +83,7 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, known: "queries.SelectPerson", passkey_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, known: Person, passkey_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
     given = give_proof(asked, known, body, act)
@@ -106,13 +108,13 @@ def remove_all(asked: Asked, user_id: str) -> int:
         return len(found)
 
 
-def remove_of(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None:
+def remove_of(asked: Asked, tx: Act, user: Person, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
     _remove(asked, tx, user, passkey_id)
     queries.forget_factors(tx, user_id=user.id)
 
 
-def _credentials(asked: Asked, tx: Transaction, user_id: str) -> list[Any]:
+def _credentials(asked: Asked, tx: Act, user_id: str) -> list[Any]:
     """Return the rows of a user's credentials. Refuse if the user may not have another passkey."""
     rows = queries.list_credentials(tx, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]
@@ -121,7 +123,7 @@ def _credentials(asked: Asked, tx: Transaction, user_id: str) -> list[Any]:
     return rows
 
 
-def _remove(asked: Asked, tx: Transaction, user: Any, passkey_id: str) -> None:
+def _remove(asked: Asked, tx: Act, user: Person, passkey_id: str) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
     notify(asked, tx, user, "passkey_removed")

@@ -1,6 +1,7 @@
 """Signing out, and ending one session of the caller."""
 
 from auth.core.text.moments import iso_8601
+from auth.flows import ends
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.sessions import end_of_session
 from auth.web import Level, audit, facts
@@ -17,11 +18,11 @@ def sign_out(asked: Asked, scope: str) -> str:
     own = asked.caller.session_id
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, level=Level.AAL2 if scope == "others" else Level.SESSION)
-        queries.end_access(
+        ends.end(
             tx,
-            user_id=caller.id,
-            session_id=None if scope == "global" else own,
-            reason="others_signed_out" if scope == "others" else "logout",
+            caller.id,
+            None if scope == "global" else own,
+            "others_signed_out" if scope == "others" else "logout",
             voids=False,
         )
         audit.record(
@@ -38,6 +39,6 @@ def end_session(asked: Asked, session_id: str) -> str | None:
         session = ended and facts.own_session_of(ended)
         if end_of_session(facts.person_of(caller), session, asked.policy, caller.now):
             return None
-        queries.end_access(tx, user_id=caller.id, session_id=session_id, reason="ended_by_user", voids=False)
+        ends.end(tx, caller.id, session_id, "ended_by_user", voids=False)
         audit.record(tx, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)
     return iso_8601(tx.acted_at)

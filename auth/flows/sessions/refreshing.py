@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.flows import ends
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue
 from auth.flows.sessions.token_response import Session
@@ -18,7 +19,8 @@ from auth.rules.refusals import Refusal
 from auth.web import audit, facts, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
-from sql import Runner, ShortTransaction, Transaction, acts, queries
+from sql import Runner, ShortTransaction, acts, queries
+from sql.acts import Act
 
 log = structlog.get_logger()
 _NOT_FOUND = "refresh.refresh_token_not_found"
@@ -120,18 +122,18 @@ def _refresh(
     return Session(_refreshed(asked, row, counter), issue)
 
 
-def renew(asked: Asked, tx: Transaction, session_id: str) -> Refreshed:
+def renew(asked: Asked, act: Act, session_id: str) -> Refreshed:
     """Give a session whose user is locked its next tokens. Its earlier ones stay valid, and nothing is
     counted.
     """
     client = {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
-    row = found(queries.lock_session(tx, session_id=session_id, **client), "session_not_found")
+    row = found(act.lock_session(session_id=session_id, **client), "session_not_found")
     known = facts.refresh_tokens_of(row)
     interval = timedelta(seconds=asked.settings.refresh_reuse_interval)
     new = refreshing.refreshed(
         known, known.counter, rotates=True, reuse_interval=interval, window=None, now=row.now
     )
-    write(tx, session_id, new)
+    write(act, session_id, new)
     return _refreshed(asked, row, new.counter)
 
 
@@ -210,6 +212,7 @@ def end_reused(asked: Asked, user_id: str, **details: str | None) -> None:
     session.
     """
     with acts.on(asked.db, user_id) as act:
-        if queries.end_reused_session(act, user_id=user_id, session_id=details["session_id"]).is_ended:
+        act.read(queries.select_person, user_id=user_id, session_id=None)
+        if ends.end(act, user_id, details["session_id"], "refresh_token_reused", voids=False):
             audit.record(act, user_id, None, ["refresh_token_reused"], [], **details)
     log.warning("refresh_token_reused", user_id=user_id, **details, **asked.client)

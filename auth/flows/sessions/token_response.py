@@ -11,6 +11,7 @@ from typing import Any
 from auth.core import promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
+from auth.flows import ends
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, claims_of, compose, is_asked
 from auth.rules import counts, levels, sessions
@@ -118,7 +119,7 @@ def open_session(
     seen = _earlier_sign_ins(asked, act, person)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
     for id in sessions.sessions_beyond(user, facts.open_sessions_of(seen.sessions), most, policy, now):
-        queries.end_access(act, user_id=person.id, session_id=id, reason="too_many_sessions", voids=False)
+        ends.end(act, person.id, id, "too_many_sessions", voids=False)
     raised = _raised_by(proof, now)
     queries.record_sign_in(
         act,
@@ -285,9 +286,8 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
             session = _open_by_code(asked, act, person, known, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.row.session_id)
             return session
-        reason = "authorization_code_reused"
-        queries.end_access(act, user_id=person.id, session_id=known.session_id, reason=reason, voids=False)
-        audit.record(act, person.id, None, [reason], [], session_id=known.session_id)
+        ends.end(act, person.id, known.session_id, "authorization_code_reused", voids=False)
+        audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
 

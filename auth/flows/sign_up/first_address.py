@@ -1,10 +1,10 @@
 """The first address of a user. It makes an anonymous user permanent, like an identity or a passkey."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
+from auth.flows import ends
 from auth.flows.admission import is_listed
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
@@ -14,14 +14,15 @@ from auth.rules.users import gives_way, lacks_address
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Transaction, queries
+from auth.web.facts import Person
+from sql import queries
 from sql.acts import Act
 
 
 def request_address(
     asked: Asked,
-    tx: Transaction,
-    caller: "queries.SelectPerson",
+    tx: Act,
+    caller: Person,
     address: str,
     link: Mapping[str, str | bytes | None],
     channel: str | None = None,
@@ -46,7 +47,7 @@ def request_address(
     message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
 
 
-def set_addresses(asked: Asked, tx: Act, caller: Any, email: str | None, phone: str | None) -> None:
+def set_addresses(asked: Asked, tx: Act, caller: Person, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
     user_id = person_of(tx, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
@@ -68,7 +69,7 @@ def finish(asked: Asked, tx: Act, user_id: str, session_id: str | None) -> None:
 
 
 def finish_by_identity(
-    asked: Asked, tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str
+    asked: Asked, tx: Act, user_id: str, identity: ExternalIdentity, session_id: str
 ) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
     email, is_trusted = identity.email, identity.is_proved
@@ -76,19 +77,18 @@ def finish_by_identity(
     if row.has_email:
         queries.add_email_of_identity(tx, user_id=user_id, email=email)
     _end_other_sessions(tx, user_id, session_id, voids=True)
-    user = queries.lock_user(tx, user_id=user_id)
-    notify(asked, tx, user, "identity_linked", provider=identity.provider)
+    notify(asked, tx, person_of(tx, user_id), "identity_linked", provider=identity.provider)
     return row.has_email
 
 
-def finish_by_passkey(asked: Asked, tx: Transaction, user_id: str, session_id: str) -> None:
+def finish_by_passkey(asked: Asked, tx: Act, user_id: str, session_id: str) -> None:
     if not is_listed(asked, None):
         raise ApiError("email_address_not_authorized")
     queries.convert_user(tx, user_id=user_id)
     _end_other_sessions(tx, user_id, session_id, voids=False)
 
 
-def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None, *, voids: bool) -> None:
+def _end_other_sessions(tx: Act, user_id: str, kept: str | None, *, voids: bool) -> None:
     # As an anonymous user, the session may have begun to register a passkey without a proof.
     queries.void_challenges(tx, user_id=user_id)
-    queries.end_access(tx, user_id=user_id, session_id=kept, reason="address_proved", voids=voids)
+    ends.end(tx, user_id, kept, "address_proved", voids=voids)
