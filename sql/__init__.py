@@ -191,6 +191,12 @@ class ShortTransaction(Transaction):
 
     _first: Execute
     _last: Execute
+    # That of the facts which the first statement read.
+    time: datetime | None = None
+
+    @property
+    def acted_at(self) -> datetime:
+        return self.time or super().acted_at
 
     def begin_with(self, query: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs) -> R:
         """Run the first statement."""

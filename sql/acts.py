@@ -12,9 +12,9 @@ All acts lock in this order, so that they never wait for each other in a circle:
 A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
 must end is ended by another act, which locks the user first.
 
-The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, and its
-statements write it: they have a parameter `acted_at`. `now()` is BEGIN, which may be before what the previous
-holder of a lock wrote.
+The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, or that
+of the lock of users if there is nothing to read. Its statements write it: they have a parameter `acted_at`.
+`now()` is BEGIN, which may be before what the previous holder of a lock wrote.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +37,6 @@ class Facts(Protocol):
 
 F = TypeVar("F", bound=Facts | None)
 P = ParamSpec("P")
-R = TypeVar("R")
 # Looks for the users to lock, by something that may change: an address, a link, an identity.
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
@@ -60,11 +59,12 @@ class Act(Transaction):
     _last: int = field(default=-1, init=False)
     # Whether a verdict was recorded, which must be committed whatever the act decides.
     has_verdict: bool = field(default=False, init=False)
+    _locked_at: datetime | None = field(default=None, init=False)
     _acted_at: datetime | None = field(default=None, init=False)
 
     @property
     def acted_at(self) -> datetime:
-        return self._acted_at or super().acted_at
+        return self._acted_at or self._locked_at or super().acted_at
 
     def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
         """Run a statement that reads facts after the locks, with their `now`, and return its row."""
@@ -106,7 +106,7 @@ class Act(Transaction):
     def lock_users(self, ids: Iterable[str | None]) -> None:
         """Lock users. The same statement runs for None, an address without a user."""
         self._follow(_USERS)
-        queries.lock_users(self, ids=sorted({id for id in ids if id is not None}))
+        self._locked_at = queries.lock_users(self, ids=sorted({id for id in ids if id is not None})).now
 
     def lock_administrators(self) -> None:
         """Keep others from making or unmaking administrators. The user is locked before."""
@@ -118,10 +118,10 @@ class Act(Transaction):
         self._follow(_REST)
         queries.lock_request(self, id=id)
 
-    def lock_session(self, **given: str | None) -> "queries.LockSession | None":
-        """Lock a session of a locked user, and return it as `refresh` does."""
+    def lock(self, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs) -> F:
+        """Lock a row of a locked user, and return it."""
         self._follow(_REST)
-        return queries.lock_session(self, **given)
+        return lock(self, *args, **given)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):
@@ -150,15 +150,18 @@ def begin(db: Database) -> Iterator[Act]:
 
 @contextmanager
 def refresh(
-    db: Database, lock: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs
-) -> Iterator[tuple[ShortTransaction, R]]:
+    db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs
+) -> Iterator[tuple[ShortTransaction, F]]:
     """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
     facts. Yield its row, too. The act is rolled back without `commit_with`.
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
     with _alone(), db.short_transaction(f"{_IDLE}; SET LOCAL synchronous_commit = off") as tx:
-        yield tx, tx.begin_with(lock, *args, **given)
+        row = tx.begin_with(lock, *args, **given)
+        if row is not None:
+            tx.time = row.now
+        yield tx, row
 
 
 @contextmanager

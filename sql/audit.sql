@@ -8,8 +8,9 @@ SELECT set_config('synchronous_commit', 'off', true) AS setting,
                                (SELECT user_id FROM one_time_tokens WHERE token_hash = :token_hash)),
                       :action, :reason, :details) AS recorded;
 
--- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb)
-SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);
+-- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb,
+--                   acted_at timestamptz)
+SELECT record_acts_at(:acted_at, :origin, :user_id, :email, :acts, :events, :details);
 
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                  page_size integer, page_offset bigint) -> row

@@ -46,7 +46,7 @@ SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
 --                             session_timebox integer) -> row?
 SELECT c.id, c.name,
        (SELECT count(*)
-          FROM live_client_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
+          FROM application_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
          WHERE s.grant_id = g.id) AS sessions
   FROM oauth_grants AS g
   JOIN oauth_clients AS c ON c.id = g.client_id

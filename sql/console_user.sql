@@ -21,7 +21,7 @@ SELECT u.user_metadata, u.app_metadata, iso_8601(u.invited_at) AS invited_at,
 --                         most integer) -> rows
 SELECT s.id::text, s.method, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_application,
        iso_8601(s.created_at) AS created_at, iso_8601(s.refreshed_at) AS refreshed_at
-  FROM live_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
+  FROM own_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
  ORDER BY s.refreshed_at DESC, s.id
  LIMIT :most;
 
@@ -46,9 +46,9 @@ SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS cre
 -- The effects of an act on a user, in numbers.
 SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_metadata, u.app_metadata,
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
-       (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
+       (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)
-          FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
+          FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
        (SELECT count(*)
           FROM one_time_tokens AS t
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()

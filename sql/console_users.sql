@@ -154,7 +154,7 @@ SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
          WHERE o.id = ANY (:ids::uuid[]) AND o.role <> 'admin') AS api_keys
   FROM users AS u
  CROSS JOIN LATERAL (SELECT count(*) AS sessions
-                       FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live
+                       FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live
  WHERE u.id = ANY (:ids::uuid[]);
 
 -- name: create_bulk_act(user_id uuid, act text, targets text[], options jsonb) -> row

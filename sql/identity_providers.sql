@@ -42,13 +42,6 @@ SELECT p.identifier, p.issuer, p.enabled, p.updated_at::text AS version, domains
   FROM identity_providers AS p
  WHERE p.id = :id;
 
--- name: hold_identity_provider(id uuid, issuer text) -> row?
--- While a sign-in holds a provider, it cannot be disabled or changed.
-SELECT p.enabled, domains_of(p) AS domains
-  FROM identity_providers AS p
- WHERE p.id = :id AND p.issuer = :issuer
-   FOR SHARE;
-
 -- name: select_provider_of_issuer(id uuid, issuer text) -> row?
 SELECT p.enabled, domains_of(p) AS domains FROM identity_providers AS p WHERE p.id = :id AND p.issuer = :issuer;
 

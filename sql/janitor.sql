@@ -151,7 +151,7 @@ DELETE FROM users AS u
             AND lost.email IS NULL AND lost.phone IS NULL AND lost.role = 'authenticated'
             AND NOT is_banned(lost)
             AND NOT EXISTS (SELECT
-                              FROM live_sessions(lost.id, :refresh_token_lifetime, :session_timebox))
+                              FROM own_sessions(lost.id, :refresh_token_lifetime, :session_timebox))
             AND NOT EXISTS (SELECT
                               FROM factors AS f
                              WHERE f.user_id = lost.id AND f.factor_type = 'passkey')

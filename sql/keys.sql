@@ -8,7 +8,7 @@ WITH used AS (
 SELECT 'sessions' AS what, count(*) AS rows
   FROM sessions AS s, used
  WHERE s.refreshed_at >= used.start AND s.refreshed_at < used.stop
-   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
+   AND is_live(s, :refresh_token_lifetime, :session_timebox)
    AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id)
  UNION ALL
 SELECT 'codes', count(*)
@@ -42,7 +42,7 @@ SELECT 'OpenID keys', count(*)
  UNION ALL
 SELECT 'API keys', count(*)
   FROM api_keys AS k
- WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND end_of_key(k) IS NULL
+ WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND is_live(k)
  UNION ALL
 SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
@@ -76,5 +76,5 @@ UPDATE one_time_tokens AS t
 SELECT count(*) AS total
   FROM sessions AS s
  WHERE s.user_id = :user_id AND s.refreshed_at < to_timestamp(:used_since)
-   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
+   AND is_live(s, :refresh_token_lifetime, :session_timebox)
    AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id);

@@ -18,12 +18,6 @@ WITH created AS (
 )
 SELECT (users).id FROM created;
 
--- name: lock_user_by_email(email text) -> row? (phone?)
-SELECT id, email, role, email_proved, phone, phone_proved, is_banned(users) AS is_banned
-  FROM users
- WHERE email = :email
-   FOR UPDATE;
-
 -- name: take_over_unconfirmed(user_id uuid, user_metadata user_metadata, is_invited boolean,
 --                             acted_at timestamptz)
 UPDATE users

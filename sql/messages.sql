@@ -20,7 +20,8 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
---                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet)
+--                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet,
+--                   acted_at timestamptz)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits only for the new link. The link of a notice expires with the links to other
 -- addresses, or a thief of the address could use it after the owner's has expired.
@@ -31,14 +32,15 @@ WITH forgotten AS (
 )
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
                              session_id, password_hash, user_metadata, user_agent, browser_hash, ip,
-                             code_expires_at, expires_at)
+                             code_expires_at, expires_at, created_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
        :session_id, :password_hash, :user_metadata, :user_agent, :browser_hash, :ip,
-       now() + make_interval(secs => :code_lifetime),
-       least(now() + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
+       :acted_at + make_interval(secs => :code_lifetime),
+       least(:acted_at + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
              (SELECT max(expires_at) FROM one_time_tokens AS t
                WHERE user_id = :user_id AND purpose = 'undo' AND :purpose = 'undo' AND target <> :target
-                 AND token_hash IS NOT NULL AND is_good_link(t)))
+                 AND token_hash IS NOT NULL AND is_good_link(t))),
+       :acted_at
  WHERE :user_id IS NOT NULL;
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,

@@ -27,7 +27,7 @@ UPDATE oauth_flows AS f
   FROM users AS u, sessions AS s
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now()
    AND u.id = f.user_id AND s.id = f.session_id AND NOT is_banned(u)
-   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
+   AND is_live(s, :refresh_token_lifetime, :session_timebox)
 RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hashes bytea[])

@@ -85,10 +85,10 @@ WITH own AS (
 )
 UPDATE users SET last_sign_in_at = :acted_at WHERE id = :user_id;
 
--- name: delete_user_because(user_id uuid, because text, origin jsonb)
+-- name: delete_user_because(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users
  WHERE id = :user_id
-RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}',
+RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
                       jsonb_build_object('because', :because));
 
 -- name: void_change_to(user_id uuid, target text)

@@ -54,7 +54,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
        shown.user_object, u.email_proved, u.phone_proved,
-       record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
+       record_acts_at(:acted_at, :origin, u.id, u.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
                                       'session_id', opened.id)) AS recorded
   FROM opened

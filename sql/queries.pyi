@@ -884,12 +884,6 @@ class SelectProviderFacts(NamedTuple):
 
 def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFacts | None: ...
 
-class HoldIdentityProvider(NamedTuple):
-    enabled: bool
-    domains: list[str]
-
-def hold_identity_provider(on: Runner, /, *, id: str | None, issuer: str | None) -> HoldIdentityProvider | None: ...
-
 class SelectProviderOfIssuer(NamedTuple):
     enabled: bool
     domains: list[str]
@@ -1061,24 +1055,17 @@ class InsertAddressedUser(NamedTuple):
 
 def insert_addressed_user(on: Runner, /, *, new_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, app_metadata: Any | None, made_by: str | None, is_invited: bool | None) -> InsertAddressedUser | None: ...
 
-class LockUserByEmail(NamedTuple):
-    id: str
-    email: str
-    role: str
-    email_proved: bool
-    phone: str | None
-    phone_proved: bool
-    is_banned: bool
-
-def lock_user_by_email(on: Runner, /, *, email: str | None) -> LockUserByEmail | None: ...
-
 def take_over_unconfirmed(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, is_invited: bool | None) -> int: ...
 
 def request_email_change(on: Runner, /, *, user_id: str | None, new_email: str | None) -> int: ...
 
 def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
 
-def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
+class LockUsers(NamedTuple):
+    total: int
+    now: datetime
+
+def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> LockUsers: ...
 
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -2379,18 +2366,13 @@ def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: 
 
 def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class SelectAddressOwner(NamedTuple):
-    id: str
-
-def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddressOwner | None: ...
-
 class SelectUserOfAddress(NamedTuple):
     id: str
     email_proved: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...
 
-def record_refused_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
+def record_refused_sign_up(on: Runner, /, *, user_id: str | None, reason: str | None) -> int: ...
 
 class SelectUser(NamedTuple):
     role: str
@@ -2417,8 +2399,6 @@ class ChangeUser(NamedTuple):
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
 
-def delete_in_the_way(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
-
 class DeleteUser(NamedTuple):
     moment: str
     recorded: str
@@ -2429,27 +2409,6 @@ class CountOtherAdministrators(NamedTuple):
     total: int
 
 def count_other_administrators(on: Runner, /, *, user_id: str | None) -> CountOtherAdministrators: ...
-
-class LockUser(NamedTuple):
-    id: str
-    role: str
-    email: str | None
-    email_proved: bool
-    new_email: str | None
-    phone: str | None
-    phone_proved: bool
-    new_phone: str | None
-    user_metadata: Any
-    app_metadata: Any
-    lacks_password: bool
-    has_own_password: bool
-    email_confirmed_at: str | None
-    phone_confirmed_at: str | None
-    banned_until: str | None
-    is_anonymous: bool
-    is_banned: bool
-
-def lock_user(on: Runner, /, *, user_id: str | None) -> LockUser | None: ...
 
 class KeepTypedAddress(NamedTuple):
     id: str

@@ -14,7 +14,7 @@ UPDATE sessions SET refreshes = :refreshes, counted_until = :counted_until WHERE
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
 WITH live AS (
-  SELECT * FROM live_sessions(:caller_id, :refresh_token_lifetime, :session_timebox)
+  SELECT * FROM own_sessions(:caller_id, :refresh_token_lifetime, :session_timebox)
 )
 SELECT caller.*,
        (SELECT count(*) FROM live) AS total,

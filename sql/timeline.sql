@@ -89,7 +89,7 @@ SELECT u.id,
        iso_8601(u.phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(u.last_sign_in_at) AS last_sign_in_at,
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
-       (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live_sessions,
+       (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live_sessions,
        (SELECT coalesce(array_agg(coalesce(nullif(c.name, ''), c.id::text) ORDER BY o.granted_at, o.id), '{}')
           FROM oauth_grants AS o
           JOIN oauth_clients AS c ON c.id = o.client_id
@@ -100,19 +100,19 @@ SELECT u.id,
        made.below AS api_keys_below
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
+ CROSS JOIN has_second_step(u.id) AS own (has_step)
  -- Sessions that give no token because their level is too low.
  CROSS JOIN LATERAL (SELECT count(*) AS total,
-                            count(*) FILTER (WHERE client_state(u, s, c, NULL, :refresh_token_lifetime,
-                                                                :session_timebox, :mfa_required)
-                                                   = 'insufficient_aal') AS below
-                       FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox) AS s
+                            count(*) FILTER (WHERE NOT is_banned(u) AND may_use(u, c, s.resource)
+                                               AND lacks_step(u, s.aal, :mfa_required, own.has_step)) AS below
+                       FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox) AS s
                        JOIN oauth_grants AS o ON o.id = s.grant_id
                        JOIN oauth_clients AS c ON c.id = o.client_id) AS opened
  CROSS JOIN LATERAL (SELECT count(*) AS total,
-                            count(*) FILTER (WHERE api_key_state(u, k, NULL, :mfa_required)
-                                                   = 'insufficient_aal') AS below
+                            count(*) FILTER (WHERE NOT is_banned(u)
+                                               AND lacks_step(u, k.aal, :mfa_required, own.has_step)) AS below
                        FROM api_keys AS k
-                      WHERE k.user_id = u.id AND end_of_key(k) IS NULL) AS made
+                      WHERE k.user_id = u.id AND is_live(k)) AS made
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
 -- name: select_refusal_by_hook(user_id uuid) -> row?

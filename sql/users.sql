@@ -61,15 +61,11 @@ RETURNING id;
 -- name: convert_user(user_id uuid)
 UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
 
--- name: select_address_owner(address text) -> row?
--- FOR KEY SHARE prevents a deletion, until the message to the owner is written.
-SELECT id FROM users WHERE email = :address OR phone = :address FOR KEY SHARE;
-
 -- name: select_user_of_address(address text) -> row?
 SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
 
--- name: record_refused_sign_up(user_id uuid, origin jsonb)
-SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
+-- name: record_refused_sign_up(user_id uuid, reason text, origin jsonb)
+SELECT record_refusal(:origin, :user_id, 'sign_up_refused', :reason, '{}');
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, audience text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
@@ -101,31 +97,12 @@ UPDATE users AS u
  WHERE u.id = :user_id
 RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
 
--- name: delete_in_the_way(user_id uuid, because text, origin jsonb)
+-- name: delete_user(user_id uuid, origin jsonb, acted_at timestamptz) -> row
 DELETE FROM users
  WHERE id = :user_id
-RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}',
-                      jsonb_build_object('because', :because));
-
--- name: delete_user(user_id uuid, origin jsonb) -> row
-DELETE FROM users
- WHERE id = :user_id
-RETURNING iso_8601(now()) AS moment,
-          record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
+RETURNING iso_8601(:acted_at) AS moment,
+          record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}', '{}') AS recorded;
 
 -- name: count_other_administrators(user_id uuid) -> row
 -- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.
 SELECT count(*) AS total FROM users AS u WHERE u.role = 'admin' AND u.id <> :user_id AND NOT is_banned(u);
-
--- name: lock_user(user_id uuid)
---   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
--- Timestamps as text: Python's datetime has fewer years than Postgres.
-SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
-       NOT keeps_password(users) AS lacks_password, own_hash(users) IS NOT NULL AS has_own_password,
-       iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
-       CASE WHEN is_banned(users) THEN iso_8601(banned_until) END AS banned_until,
-       is_anonymous(users) AS is_anonymous,
-       is_banned(users) AS is_banned
-  FROM users
- WHERE id = :user_id
-   FOR UPDATE;

@@ -12,7 +12,8 @@ from flask import has_request_context
 
 from auth.web import g
 from auth.web.context import latchkey
-from sql import Database, Transaction, queries
+from sql import ShortTransaction, queries
+from sql.acts import Act
 
 log = structlog.get_logger()
 
@@ -61,14 +62,14 @@ def of_command() -> dict[str, str | None]:
 
 
 def record(
-    tx: Database | Transaction,
+    tx: Act | ShortTransaction,
     user_id: str | None,
     email: str | None,
     acts: Sequence[str | None],
     events: Sequence[str | None],
     **details: Any,
 ) -> None:
-    """Write audit rows, and events for webhooks, of a transaction that changed a user. Skips None."""
+    """Write audit rows, and events for webhooks, of an act that changed a user. Skips None."""
     queries.record_acts(tx, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 

@@ -19,7 +19,7 @@ from auth.web.callers import CallerIds
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
-from sql import queries
+from sql import acts, queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would allow several spellings of a token.
@@ -269,7 +269,8 @@ def _admits_service_role_jwt(token: str) -> bool:
     if not queries.select_is_current(latchkey.db, **times).is_current:
         return False
     g.actor = "service_role"
-    audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
+    with acts.on(latchkey.db) as act:
+        audit.record(act, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
     return True
 
 

@@ -18,14 +18,6 @@ AS $$
   SELECT EXISTS (SELECT FROM second_steps(owner))
 $$;
 
--- Call it with the user's row locked. It is VOLATILE to see the commits of the lock's previous holder.
--- Inlined, it would not see them.
-CREATE OR REPLACE FUNCTION locked_has_second_step(owner uuid) RETURNS boolean
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT EXISTS (SELECT FROM second_steps(owner))
-$$;
-
 -- An anonymous user cannot enrol a factor, because it cannot give the proof.
 CREATE OR REPLACE FUNCTION must_have_step(u users, required text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -39,31 +31,6 @@ CREATE OR REPLACE FUNCTION lacks_step(u users, aal text, required text, has_step
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT aal < 'aal2' AND (must_have_step(u, required) OR has_step)
-$$;
-
--- The level of a request, by its access token's: a token from before the session was raised keeps its level.
--- For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
--- `aal2`: clients keep them, and before the passkey their holders had the same rights.
-CREATE OR REPLACE FUNCTION level_of(s sessions, aal text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE WHEN aal <> 'aal0' AND s.first_passkey_at > now() - fresh_age() THEN 'aal2'
-              ELSE least(s.aal, aal) END
-$$;
-
--- `aal` is the access token's, `level` one of `Level` (auth/web/declarations.py), `required` is
--- AUTH_MFA_REQUIRED. A token of the audience `second_step` is at `aal0`, even if the session no longer lacks
--- the step.
-CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
-  RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT level_of(s, aal) < 'aal2'
-     AND (level = 'second_factor'
-          OR level NOT IN ('session', 'enrol') AND aal = 'aal0'
-          OR level IN ('aal1', 'aal2', 'proof')
-             AND lacks_step(u, level_of(s, aal), required, has_second_step(u.id))
-          OR level IN ('aal2', 'proof', 'enrol') AND has_verified_factor(u.id))
 $$;
 
 -- The methods of a session, as in the claim `amr` of its access tokens.
@@ -80,12 +47,6 @@ CREATE OR REPLACE FUNCTION with_second_step(amr jsonb, method text) RETURNS json
 AS $$
   SELECT jsonb_path_query_array(amr, '$[*] ? (@.method <> $method)', jsonb_build_object('method', method))
          || jsonb_build_object('method', method, 'timestamp', floor(extract(epoch FROM now()))::bigint)
-$$;
-
-CREATE OR REPLACE FUNCTION methods_with(s sessions, provider text) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT jsonb_set(methods_of(s), '{0,provider}', to_jsonb(provider))
 $$;
 
 CREATE OR REPLACE FUNCTION factor_object(f factors) RETURNS jsonb

@@ -67,93 +67,12 @@ BEGIN
 END
 $$;
 
--- Wrong ones count for the subject and network, and for the subject alone if the network is unknown, so that
--- no attacker on another network can lock a user out. `failures` has the amount and seconds of both.
-CREATE OR REPLACE FUNCTION limits_of(
-  kind text, kind_of_all text, subject text, owner uuid, here text, failures integer[]
-) RETURNS failure_limit[]
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT ARRAY[(kind, subject, here, failures[1], failures[2])::failure_limit]
-      || CASE WHEN NOT is_known_network(owner, here)
-              THEN ARRAY[(kind_of_all, subject, NULL, failures[3], failures[4])::failure_limit] END
-$$;
-
--- Wrong passwords count for the address and for its user. Only the limits of the address reveal that they are
--- used up: strangers must not learn that an email and a phone belong together. Without `failures` there is no
--- limit.
-CREATE OR REPLACE FUNCTION password_limits(address text, owner uuid, here text, failures integer[])
-  RETURNS failure_limit[]
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT limits_of('login', 'account', address, owner, here, failures)
-      || limits_of(holder, holder, coalesce(owner::text, address), owner, here, failures)
-    FROM (VALUES (CASE WHEN owner IS NULL THEN 'nobody' ELSE 'user' END)) AS owned (holder)
-   WHERE failures IS NOT NULL
-$$;
-
--- Locks the user out.
-CREATE OR REPLACE FUNCTION record_password_verdict(
-  sent_email text, sent_phone text, here text, is_right boolean, failures integer[]
-) RETURNS TABLE (
-  refused_by text, refused_for double precision, tries bigint, seconds_left double precision, known users
-)
-  LANGUAGE plpgsql VOLATILE ROWS 1
-AS $$
-BEGIN
-  SELECT v.* INTO refused_by, refused_for, tries, seconds_left
-    FROM (VALUES (coalesce(sent_email, sent_phone))) AS sent (address)
-    LEFT JOIN users AS u ON u.email = sent_email OR u.phone = sent_phone
-   CROSS JOIN record_verdict(password_limits(address, u.id, here, failures), 1, is_right) AS v;
-  SELECT u.* INTO known FROM users AS u
-   WHERE u.email = sent_email OR u.phone = sent_phone FOR NO KEY UPDATE;
-  RETURN NEXT;
-END
-$$;
-
--- A known network: one of the last ten where the user passed every step, or one where a mailed link or code
--- was used within a day.
-CREATE OR REPLACE FUNCTION is_known_network(owner uuid, here text) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT here = ANY (ARRAY(SELECT n.network FROM known_networks AS n
-                            WHERE n.user_id = owner AND n.passed_at IS NOT NULL
-                              AND n.network NOT LIKE 'browser %'
-                            ORDER BY n.passed_at DESC LIMIT 10)
-                     || ARRAY(SELECT n.network FROM known_networks AS n
-                               WHERE n.user_id = owner AND n.mail_proved_at > now() - interval '1 day'))
-$$;
-
--- Whether a sign-in is from a network and a browser, `here` and `browser` of `known_networks`, where this
--- user has never passed every step. False for a user's first sign-in.
-CREATE OR REPLACE FUNCTION is_new_sign_in(u users, here text, browser text) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT here IS NOT NULL AND u.last_sign_in_at IS NOT NULL
-     AND NOT EXISTS (SELECT FROM known_networks AS n
-                      WHERE n.user_id = u.id AND n.network IN (here, browser) AND n.passed_at IS NOT NULL)
-$$;
-
 -- Call it with the user's row locked, after the user has passed every step.
 CREATE OR REPLACE FUNCTION know_network(owner uuid, here text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
   ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now(), passed_at = now()
-$$;
-
--- Gives a network where a mailed link or code was spent its own tries. At most three networks a day, because
--- a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO known_networks (user_id, network, mail_proved_at)
-  SELECT owner, here, now()
-   WHERE 3 > (SELECT count(*)
-                FROM known_networks AS n
-               WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
-                 AND n.mail_proved_at > now() - interval '1 day')
-  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;
 
 -- Counts in one window after the other until one refuses: `remaining` is then below 0. Returns that window,

@@ -12,14 +12,6 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- In seconds: without them there is no ban, and an infinite one is shown as the last year of ISO 8601.
-CREATE OR REPLACE FUNCTION end_of_ban(seconds double precision) RETURNS timestamptz
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE WHEN seconds = 'infinity' THEN timestamptz '9999-12-31 23:59:59+00'
-              WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
-$$;
-
 CREATE OR REPLACE FUNCTION user_object(u users) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -93,12 +85,6 @@ AS $$
    CROSS JOIN factors_of(u.id) AS own
 $$;
 
--- Sees the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in
--- SQL would be inlined. Only for a locked row: otherwise the columns may be older than the identities.
-CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
-  LANGUAGE plpgsql VOLATILE
-AS $$ BEGIN RETURN user_object(u); END $$;
-
 -- For a copy from during a ban. Metadata that contains the text only causes the comparison.
 CREATE OR REPLACE FUNCTION without_ended_ban(object text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -129,12 +115,6 @@ AS $$
   SELECT u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL
      AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
      AND NOT is_banned(u) AND u.password_vouched IS NOT TRUE
-$$;
-
-CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT u.made_by = 'signup' AND gives_way(u)
 $$;
 
 -- The name of a user, from metadata that the user writes. auth/core/text/names.py has the same in Python, and

@@ -44,7 +44,7 @@ def decide(rules, case: Case) -> list[object]:
         rules.must_have_step(user, policy),
         rules.lacks_step(user, session.aal, policy),
         rules.lacks_level(user, session, asked["aal"], asked["level"], policy, now),
-        rules.has_passed(user, session),
+        rules.passes_every_step(user, session.aal),
         rules.level_at(user, session.created_at),
     ]
 

@@ -9,8 +9,8 @@ from tests.support.rule_rows import DAY, HOUR, MINUTE, Compared, Tables, ask, ch
 HERE = "203.0.113.7"
 MUTANTS = [
     ("reverse=True)[most - 1 :]", "reverse=True)[most:]"),
-    ("sorted(live, reverse=True)", "sorted(live)"),
-    ("        if end_of_session(user, session, policy, now) is None\n    ]", "    ]"),
+    ("key=created_at.__getitem__, reverse=True", "key=created_at.__getitem__"),
+    ("        if end_of_session(user, session, policy, now) is None\n    }", "    }"),
 ]
 MUTANTS_OF_STEPS = [('aal >= "aal2" or not user.has_second_step', "True")]
 

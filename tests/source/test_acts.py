@@ -14,6 +14,12 @@ LOCKS = re.compile(
 )
 OF_ACTS = set(re.findall(r"^-- name: (\w+)", (sql.DIRECTORY / "locks.sql").read_text(), re.MULTILINE))
 NOT_OF_ACTS = {
+    "end_access_of_documents": "a batch, of a set",
+    "end_users_of_disabled_providers": "a batch, of a set",
+    "remove_users_of_provider": "a batch, of a set",
+    "make_way": "a batch of an import, of a set",
+    "insert_device_request": "keeps the client that it refers to",
+    "insert_oauth_request": "keeps the client and the user that it refers to",
     "clear_failures": "counts come first in an act; record_verdict locks them by its upsert",
     "factor_has_changed": "a trigger, for statements that no act runs: of an operator, of nodes of 0.5.2",
     "identity_has_changed": "a trigger, as factor_has_changed",
@@ -28,7 +34,6 @@ NOT_OF_ACTS = {
 }
 NO_REFUSALS = {
     "select_refusal_by_hook": "reads the refusals in the audit log",
-    "end_users_of_disabled_providers": "a reason to end sessions that has the name of an error",
 }
 
 

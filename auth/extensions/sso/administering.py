@@ -80,9 +80,9 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or values["discovery_url"] != row.discovery_url:
         _fetch(row.id, values, body.get("client_secret", ""))
-    changes = ["provider_changed"] if body.keys() - {"enabled"} else []
+    done = ["provider_changed"] if body.keys() - {"enabled"} else []
     if values["enabled"] != row.enabled:
-        changes += ["provider_enabled" if values["enabled"] else "provider_disabled"]
+        done += ["provider_enabled" if values["enabled"] else "provider_disabled"]
     try:
         with targets.act(asked) as act:
             act.lock_provider(row.id)
@@ -104,8 +104,8 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
             queries.add_domains_of_provider(act, id=row.id, domains=values["domains"])
             if moves or not values["enabled"]:
                 queries.delete_flows_of_provider(act, id=row.id)
-            for change in changes:
-                _record(act, change, row.id, values | {"identifier": row.identifier})
+            for act_done in done:
+                _record(act, act_done, row.id, values | {"identifier": row.identifier})
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not values["enabled"]:

@@ -24,7 +24,7 @@ from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
-from sql import acts, queries
+from sql import Runner, acts, queries
 
 
 @dataclass
@@ -64,7 +64,13 @@ def change_user(
     requested = [] if is_at_once else [new[kind] for kind in wish.added]
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
+
+    def find(on: Runner) -> list[str | None]:
+        # Of a first address that is taken, the holder gets the message.
+        holders = [queries.find_holder(on, address=address).id for address in requested]
+        return [asked.caller.user_id, *holders]
+
+    with acts.on_found(asked.db, find) as (tx, _):
         caller = admit_caller(asked, tx, *wish.acts, given=given)
         if known is None or (caller.email, caller.phone) == (known.email, known.phone):
             if wish.kept:

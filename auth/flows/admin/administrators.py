@@ -27,7 +27,7 @@ def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, An
         act.read(queries.select_holders, addresses=[email])
         known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
         if known and not known.email_proved and password_hash:
-            queries.delete_in_the_way(act, user_id=known.id, because="created_again")
+            queries.delete_user_because(act, user_id=known.id, because="created_again")
             known = None
         if known is None:
             id = _create(act, email, password_hash)

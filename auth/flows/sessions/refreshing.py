@@ -127,7 +127,7 @@ def renew(asked: Asked, act: Act, session_id: str) -> Refreshed:
     counted.
     """
     client = {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
-    row = found(act.lock_session(session_id=session_id, **client), "session_not_found")
+    row = found(act.lock(queries.lock_session, session_id=session_id, **client), "session_not_found")
     known = facts.refresh_tokens_of(row)
     interval = timedelta(seconds=asked.settings.refresh_reuse_interval)
     new = refreshing.refreshed(

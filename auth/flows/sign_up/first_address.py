@@ -36,8 +36,8 @@ def request_address(
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose, owner = "email_change" if is_email else "phone_change", None
     if lacks_address(facts.person_of(caller)):
-        held = queries.select_address_owner(tx, address=address)
-        owner = queries.select_person(tx, user_id=held and held.id, session_id=None)
+        held = queries.find_holder(tx, address=address)
+        owner = queries.select_person(tx, user_id=held.id, session_id=None)
     is_taken = owner is not None and not gives_way(facts.person_of(owner), owner.now)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id

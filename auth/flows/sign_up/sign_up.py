@@ -18,6 +18,8 @@ from auth.web.input import checked_redirect
 from sql import Transaction, acts, queries
 from sql.acts import Act
 
+_TAKEN = "user_already_exists"
+
 
 def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
@@ -72,9 +74,9 @@ def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
         is_created = owners == [user_id]
         session = _begin(asked, act, user_id, email, made) if is_created else None
         if not is_created:
-            queries.record_refused_sign_up(act, user_id=next(iter(owners), None))
+            queries.record_refused_sign_up(act, user_id=next(iter(owners), None), reason=_TAKEN)
     if not is_created:
-        raise ApiError("user_already_exists")
+        raise ApiError(_TAKEN)
     return session or _continue(asked, user_id, email, made["method"])
 
 
@@ -155,9 +157,9 @@ def _sign_up_unconfirmed(
         elif has_secrets:
             audit.record(act, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
-            queries.record_refused_sign_up(act, user_id=owner_id)
+            queries.record_refused_sign_up(act, user_id=owner_id, reason=_TAKEN)
     if not is_created and not is_hidden:
-        raise ApiError("user_already_exists")
+        raise ApiError(_TAKEN)
     return drafts[-1]
 
 

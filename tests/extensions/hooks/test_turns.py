@@ -126,12 +126,12 @@ def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice,
     assert lent == [0] * 3
 
 
-def test_refresh_is_two_acts_of_three_statements_with_a_hook(make_app, settings, alice, hook):
+def test_refresh_is_two_short_acts_with_a_hook_and_what_it_is_told_between(make_app, settings, alice, hook):
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
     before = statements_run()
     assert refresh(app.test_client(), session.refresh_token).status_code == 200
-    assert statements_run() - before == 6
+    assert statements_run() - before == 7
 
 
 def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, settings, alice, bob, hook):

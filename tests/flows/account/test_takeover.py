@@ -475,7 +475,7 @@ def test_taking_back_has_one_home(what, homes):
 def test_one_function_writes_the_link_of_a_notice_and_one_takes_an_account_back():
     calls = {
         'write_token(tx, user.id, "undo")': "auth/flows/messages/outgoing.py",
-        '"change_undone"': "auth/flows/links/undo.py",
+        'None, "change_undone"': "auth/flows/links/undo.py",
     }
     for call, home in calls.items():
         callers = [path for path in (ROOT / "auth").rglob("*.py") if call in path.read_text()]

@@ -1,6 +1,7 @@
 """The audit log: acts with actor, user and network, and refusals."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -9,6 +10,7 @@ import psycopg2
 import pytest
 
 import sql
+from auth.rules.refreshing import act_of_refresh
 from auth.web.declarations import Refusal
 from sql import schema
 from tests.support.answers import A_UUID, assert_error
@@ -269,8 +271,7 @@ def test_documentation_lists_exactly_the_recorded_actions():
     sources = [path.read_text() for path in (root / "auth").rglob("*.py")]
     modules = [ast.parse(source) for source in sources if re.search(r"\bacts?\b|record|_store", source)]
     acts = set().union(*map(acts_of, statements), *map(acts_in, modules), get_args(Refusal))
-    refresh_act = (schema.FUNCTIONS / "refreshing.sql").read_text().partition("FUNCTION refresh_act")[2]
-    acts |= set(re.findall(r"THEN '(\w+)'", refresh_act))
+    acts |= set(re.findall(r"refresh_\w+", str(inspect.signature(act_of_refresh).return_annotation)))
     record_import = (schema.FUNCTIONS / "audit.sql").read_text().partition("FUNCTION record_import")[2]
     acts |= set(re.findall(r"VALUES \(import_id, '(\w+)'", record_import))
     document = (root / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]

@@ -387,7 +387,6 @@ PROVED_ELSEWHERE = {
     "create_user": "an administrator creates the user with it",
     "create_user_by_identity": "a trusted provider creates the user with it",
     "convert_by_identity": "a trusted provider gives an anonymous user the first one",
-    "make_administrator": "the command creates the user with it",
     "import_users": "the operator trusts the exported addresses",
 }
 _PROVES = re.compile(

@@ -1,0 +1,864 @@
+-- Only nodes of 0.5.2 call these functions, which have its text. They go with the release after this one.
+-- `python -m tests.support.previous_release` writes this file.
+
+-- Whether the code of a sign-up leaves the user a password: its own, or one that an operator vouches for.
+CREATE OR REPLACE FUNCTION keeps_password(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.password_hash IS NOT NULL AND (u.made_by IN ('signup', 'link') OR u.password_vouched IS TRUE)
+$$;
+
+-- The only writer of `users.password_hash`. `sign_in` stores another hash of the same password.
+CREATE OR REPLACE FUNCTION set_password(owner uuid, hash text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE users SET password_hash = hash, sign_up_hash = NULL, password_leaked_at = NULL,
+                   password_vouched = NULL, updated_at = now()
+   WHERE id = owner
+$$;
+
+-- Makes an address the user's. An address is as old as the last change of its identity.
+CREATE OR REPLACE FUNCTION set_address(
+  owner uuid, kind text, address text, is_confirmed boolean, is_proved boolean
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  -- An operator vouches for a password at the addresses that the user has then.
+  UPDATE users SET password_vouched = NULL
+   WHERE id = owner AND address <> CASE kind WHEN 'email' THEN email ELSE phone END;
+  UPDATE users SET email = address, new_email = NULL, email_change_sent_at = NULL, email_proved = is_proved,
+                   updated_at = now(), email_confirmed_at = CASE WHEN is_confirmed THEN coalesce(
+                     CASE WHEN email = address THEN email_confirmed_at END, now()) END
+   WHERE id = owner AND kind = 'email';
+  UPDATE users SET phone = address, new_phone = NULL, phone_change_sent_at = NULL, phone_proved = is_proved,
+                   updated_at = now(), phone_confirmed_at = CASE WHEN is_confirmed THEN coalesce(
+                     CASE WHEN phone = address THEN phone_confirmed_at END, now()) END
+   WHERE id = owner AND kind = 'phone';
+  INSERT INTO identities AS i (user_id, provider, subject, identity_data)
+  VALUES (owner, kind, owner, jsonb_build_object('sub', owner, kind, address))
+  ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
+   WHERE i.identity_data ->> kind IS DISTINCT FROM address
+$$;
+
+-- The first proof of an address keeps what it proved and removes everything else that the user holds: a
+-- stranger may have set it. No first proof is that of an address that the user did not have, or that was
+-- added when the other one was proved. `proof` is the purpose of a link or code, `provider`, or
+-- `administrator`, who vouches for what no sign-up has set. Returns whether everything else was removed.
+CREATE OR REPLACE FUNCTION prove_address(owner uuid, kind text, address text, proof text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  u users := (SELECT users FROM users WHERE users.id = owner);
+  added_at timestamptz := coalesce((SELECT i.updated_at FROM identities AS i
+                                     WHERE i.user_id = owner AND i.provider = kind), u.created_at);
+  is_first boolean := NOT (proof = 'administrator' AND u.made_by <> 'signup') AND CASE
+    WHEN address = u.email
+    THEN NOT (is_proved(u, 'email') OR is_proved(u, 'phone') AND u.phone_confirmed_at <= added_at)
+    WHEN address = u.phone
+    THEN NOT (is_proved(u, 'phone') OR is_proved(u, 'email') AND u.email_confirmed_at <= added_at)
+    ELSE proof = 'administrator' AND NOT (is_proved(u, 'email') OR is_proved(u, 'phone')) END;
+BEGIN
+  IF is_first THEN
+    DELETE FROM identities WHERE user_id = owner AND provider <> kind;
+    DELETE FROM factors WHERE user_id = owner;
+    DELETE FROM recovery_codes WHERE user_id = owner;
+    UPDATE known_networks SET passed_at = NULL, mail_proved_at = NULL WHERE user_id = owner;
+    UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false, first_factor_at = NULL
+     WHERE id = owner AND kind <> 'email';
+    UPDATE users SET phone = NULL, phone_confirmed_at = NULL, phone_proved = false, first_factor_at = NULL
+     WHERE id = owner AND kind <> 'phone';
+    PERFORM end_access(owner, NULL, 'address_proved');
+    PERFORM void_tokens(owner);
+    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'undo';
+    PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') AND keeps_password(u)
+                                     THEN u.password_hash END);
+  END IF;
+  PERFORM set_address(owner, kind, address, true, true);
+  RETURN is_first;
+END
+$$;
+
+-- Each reason to end, with its size:
+--   alone       the session, which has only run out
+--   this        the session, and those that it opened for applications, or that these opened in turn
+--   others      all but those
+--   everything  all but the session itself; API keys and grants too
+CREATE OR REPLACE FUNCTION end_sizes() RETURNS TABLE (size text, reason text)
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT 'alone', 'too_many_sessions' UNION ALL
+  SELECT 'this', unnest('{logout, ended_by_user, ended_by_admin, refresh_token_reused, access_lost,
+                          authorization_code_reused}'::text[]) UNION ALL
+  SELECT 'others', unnest('{others_signed_out, password_changed, email_changed, phone_changed, factor_added,
+                            identity_linked, way_to_sign_in_removed}'::text[]) UNION ALL
+  SELECT 'everything', unnest('{recovered, change_undone, email_restored, reset_by_admin, banned, restored,
+                                address_proved, provider_disabled}'::text[])
+$$;
+
+-- Ends what the size of a reason says, and returns whether a session has ended. Without a `session`, `this`
+-- and `others` are all sessions. A code, and an authorization request that the user has approved, are
+-- sessions that have not begun. A first factor also ends what is below its level: API keys, and what this
+-- session has opened. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_access(owner uuid, session uuid, reason text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  size text NOT NULL := (SELECT s.size FROM end_sizes() AS s WHERE s.reason = end_access.reason);
+  is_deep boolean := session IS NULL OR size = 'everything' OR reason = 'factor_added';
+  own uuid[] := CASE WHEN size = 'alone' THEN ARRAY[session] ELSE ARRAY(
+    WITH RECURSIVE opened (id) AS (
+      SELECT session UNION
+      SELECT s.id FROM sessions AS s JOIN opened ON s.opened_by = opened.id WHERE s.user_id = owner)
+    SELECT id FROM opened) END;
+BEGIN
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL
+     AND (is_deep OR coalesce(opened_by = ANY (own), false) = (size <> 'others'));
+  DELETE FROM oauth_requests WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
+     AND (is_deep OR (session_id = ANY (own)) = (size <> 'others'));
+  DELETE FROM api_keys
+   WHERE user_id = owner AND (size = 'everything' OR reason = 'factor_added' AND aal = 'aal1');
+  DELETE FROM oauth_grants WHERE user_id = owner AND size = 'everything';
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND size = 'everything';
+  UPDATE sessions SET ended_at = now(), end_reason = reason
+   WHERE user_id = owner AND ended_at IS NULL
+     AND CASE WHEN is_deep THEN id IS DISTINCT FROM session ELSE (id = ANY (own)) = (size <> 'others') END;
+  RETURN FOUND;
+END
+$$;
+
+-- Ends the sessions of clients that do not admit the user, so that they stay ended when a role comes back.
+-- Call it with the user's row locked, also before a role changes: what a change of the client has yet to end
+-- must not come back with the new one.
+CREATE OR REPLACE FUNCTION end_lost_access(u users) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT end_access(u.id, s.id, 'access_lost')
+    FROM oauth_grants AS g
+    JOIN oauth_clients AS c ON c.id = g.client_id
+    JOIN sessions AS s ON s.grant_id = g.id
+   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c, s.resource);
+  DELETE FROM oauth_requests AS r
+   USING oauth_clients AS c
+   WHERE r.user_id = u.id AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
+     AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
+$$;
+
+-- Ends everything of all users of a restored database, which may have ended since the backup, by the list of
+-- `end_access`.
+CREATE OR REPLACE FUNCTION end_all_access() RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT end_access(u.id, NULL, 'restored') FROM users AS u WHERE has_access(u.id)
+$$;
+
+-- Call it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed;
+-- if the planner could inline its body, it would not.
+CREATE OR REPLACE FUNCTION locked_has_second_step(owner uuid) RETURNS boolean
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT EXISTS (SELECT FROM second_steps(owner))
+$$;
+
+-- The level of a request, by its access token's: a token from before the session was raised keeps its level.
+-- For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
+-- `aal2`: clients keep them, and without the passkey their holders could do the same.
+CREATE OR REPLACE FUNCTION level_of(s sessions, aal text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN aal <> 'aal0' AND s.first_passkey_at > now() - fresh_age() THEN 'aal2'
+              ELSE least(s.aal, aal) END
+$$;
+
+-- `aal` is the access token's, `level` one of `Level` (auth/web/declarations.py), `required` is
+-- AUTH_MFA_REQUIRED. A token of the audience `second_step` is at `aal0`, even if the session no longer lacks
+-- the step.
+CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
+  RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT level_of(s, aal) < 'aal2'
+     AND (level = 'second_factor'
+          OR level NOT IN ('session', 'enrol') AND aal = 'aal0'
+          OR level IN ('aal1', 'aal2', 'proof')
+             AND lacks_step(u, level_of(s, aal), required, has_second_step(u.id))
+          OR level IN ('aal2', 'proof', 'enrol') AND has_verified_factor(u.id))
+$$;
+
+CREATE OR REPLACE FUNCTION methods_with(s sessions, provider text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_set(methods_of(s), '{0,provider}', to_jsonb(provider))
+$$;
+
+-- Why a session has ended, as an error_code, or null.
+CREATE OR REPLACE FUNCTION end_of(s sessions, lifetime integer, timebox integer) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'session_not_found'
+              WHEN session_expired(s, lifetime, timebox) THEN 'session_expired' END
+$$;
+
+CREATE OR REPLACE FUNCTION end_of_key(k api_keys) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN k.id IS NULL OR k.expires_at <= now() THEN 'api_key_not_found' END
+$$;
+
+-- Returns `live` or an error_code. `expires_at` is the exp of the access token, or null for a refresh token
+-- or a key; `ended` is why the row has ended, or null; `is_below` is whether its level is below the one that
+-- is demanded now.
+CREATE OR REPLACE FUNCTION gives_token(u users, expires_at bigint, ended text, is_below boolean) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN to_timestamp(expires_at) <= now() THEN 'bad_jwt'
+    WHEN is_banned(u) THEN 'user_banned'
+    ELSE coalesce(ended, CASE WHEN is_below THEN 'insufficient_aal' ELSE 'live' END)
+  END
+$$;
+
+-- A digest of what decides about a token: what the copy of the user's object has of role, ban, addresses, app
+-- metadata and factors, and the session of the token, or the one that opens it, which may be null; not the
+-- counter of the refresh token. The token hook is asked between two transactions, and the second one writes
+-- only if the digest is still the same.
+CREATE OR REPLACE FUNCTION what_decides(object text, s sessions) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT encode(sha256(convert_to(concat(
+           object::jsonb - '{user_metadata,identities,new_email,new_phone,confirmation_sent_at}'::text[]
+             - '{invited_at,email_change_sent_at,phone_change_sent_at,last_sign_in_at,updated_at}'::text[],
+           ROW(s.id, s.ended_at, s.aal, s.amr, s.factor_id)), 'UTF8')), 'hex')
+$$;
+
+-- It is VOLATILE, to see what the previous holder of the user's lock committed. Null if the user is gone.
+CREATE OR REPLACE FUNCTION locked_what_decides(owner uuid, session_id uuid) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT FROM users AS u WHERE u.id = owner FOR UPDATE;
+  SELECT what_decides(copy.object, s)
+    FROM user_objects AS copy
+    LEFT JOIN sessions AS s ON s.id = locked_what_decides.session_id AND s.user_id = owner
+   WHERE copy.user_id = owner
+$$;
+
+-- A session of the user. `aal` is the access token's, and `level` what the route demands
+-- (auth/web/declarations.py): a session that lacks a step may still enrol a factor. `required` is
+-- AUTH_MFA_REQUIRED.
+CREATE OR REPLACE FUNCTION caller_state(
+  u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
+  aal text, level text, required text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT gives_token(u, expires_at, end_of(s, lifetime, timebox), lacks_level(u, s, aal, level, required))
+$$;
+
+-- A session of an OAuth client. To a client that the user may no longer use, it has ended.
+CREATE OR REPLACE FUNCTION client_state(
+  u users, s sessions, c oauth_clients, expires_at bigint, lifetime integer, timebox integer, required text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT gives_token(u, expires_at,
+                     CASE WHEN c.id IS NULL OR NOT may_use(u, c, s.resource) THEN 'session_not_found'
+                          ELSE end_of(s, lifetime, timebox) END,
+                     lacks_step(u, s.aal, required, has_second_step(u.id)))
+$$;
+
+-- An API key, which has the level of the session that made it.
+CREATE OR REPLACE FUNCTION api_key_state(u users, k api_keys, token_expires_at bigint, required text)
+  RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT gives_token(u, token_expires_at, end_of_key(k),
+                     lacks_step(u, k.aal, required, has_second_step(u.id)))
+$$;
+
+-- Wrong ones count for the subject and network, and for the subject alone if the network is not known: nobody
+-- elsewhere can lock a user out. `failures` has the amount and seconds of both.
+CREATE OR REPLACE FUNCTION limits_of(
+  kind text, kind_of_all text, subject text, owner uuid, here text, failures integer[]
+) RETURNS failure_limit[]
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT ARRAY[(kind, subject, here, failures[1], failures[2])::failure_limit]
+      || CASE WHEN NOT is_known_network(owner, here)
+              THEN ARRAY[(kind_of_all, subject, NULL, failures[3], failures[4])::failure_limit] END
+$$;
+
+-- Wrong passwords count for the address, and for its user: nobody may learn that an email and a phone belong
+-- together, so only the limits of the address tell that they are used up. Without `failures` there is none.
+CREATE OR REPLACE FUNCTION password_limits(address text, owner uuid, here text, failures integer[])
+  RETURNS failure_limit[]
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT limits_of('login', 'account', address, owner, here, failures)
+      || limits_of(holder, holder, coalesce(owner::text, address), owner, here, failures)
+    FROM (VALUES (CASE WHEN owner IS NULL THEN 'nobody' ELSE 'user' END)) AS owned (holder)
+   WHERE failures IS NOT NULL
+$$;
+
+-- Locks the user.
+CREATE OR REPLACE FUNCTION record_password_verdict(
+  sent_email text, sent_phone text, here text, is_right boolean, failures integer[]
+) RETURNS TABLE (
+  refused_by text, refused_for double precision, tries bigint, seconds_left double precision, known users
+)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+BEGIN
+  SELECT v.* INTO refused_by, refused_for, tries, seconds_left
+    FROM (VALUES (coalesce(sent_email, sent_phone))) AS sent (address)
+    LEFT JOIN users AS u ON u.email = sent_email OR u.phone = sent_phone
+   CROSS JOIN record_verdict(password_limits(address, u.id, here, failures), 1, is_right) AS v;
+  SELECT u.* INTO known FROM users AS u
+   WHERE u.email = sent_email OR u.phone = sent_phone FOR NO KEY UPDATE;
+  RETURN NEXT;
+END
+$$;
+
+-- One of the last ten networks where the user passed every step, or one where a mailed link or code was used
+-- within a day.
+CREATE OR REPLACE FUNCTION is_known_network(owner uuid, here text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT here = ANY (ARRAY(SELECT n.network FROM known_networks AS n
+                            WHERE n.user_id = owner AND n.passed_at IS NOT NULL
+                              AND n.network NOT LIKE 'browser %'
+                            ORDER BY n.passed_at DESC LIMIT 10)
+                     || ARRAY(SELECT n.network FROM known_networks AS n
+                               WHERE n.user_id = owner AND n.mail_proved_at > now() - interval '1 day'))
+$$;
+
+-- Whether a sign-in is from a network and from a browser where this user never passed every step, `here` and
+-- `browser` of `known_networks`. A user's first sign-in is not.
+CREATE OR REPLACE FUNCTION is_new_sign_in(u users, here text, browser text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT here IS NOT NULL AND u.last_sign_in_at IS NOT NULL
+     AND NOT EXISTS (SELECT FROM known_networks AS n
+                      WHERE n.user_id = u.id AND n.network IN (here, browser) AND n.passed_at IS NOT NULL)
+$$;
+
+-- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
+-- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO known_networks (user_id, network, mail_proved_at)
+  SELECT owner, here, now()
+   WHERE 3 > (SELECT count(*)
+                FROM known_networks AS n
+               WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
+                 AND n.mail_proved_at > now() - interval '1 day')
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
+$$;
+
+-- The factors that the link of a notice asks for: those older than seven days, and those that were this old
+-- when they were removed in the last seven days, of which rows without a link keep copies.
+CREATE OR REPLACE FUNCTION asked_factors(owner uuid) RETURNS SETOF factors
+  LANGUAGE sql STABLE
+AS $$
+  SELECT * FROM factors WHERE user_id = owner AND verified_at <= now() - recent_age()
+   UNION ALL
+  SELECT kept.*
+    FROM one_time_tokens AS t
+   CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
+   WHERE t.user_id = owner AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'
+     AND t.expires_at > now() AND kept.verified_at <= t.created_at - recent_age()
+     AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)
+$$;
+
+-- Whether the address that a link was sent to can be the user's again: no other user has proved it since.
+CREATE OR REPLACE FUNCTION comes_back(t one_time_tokens) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT NOT EXISTS (SELECT
+                       FROM users AS u
+                      WHERE u.id <> t.user_id AND has_proved(u, t.target))
+$$;
+
+CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT FROM users AS u JOIN one_time_tokens AS t ON t.user_id = u.id
+   WHERE t.token_hash = hash
+     FOR UPDATE OF u;
+  UPDATE one_time_tokens AS t
+     SET spent_at = now()
+   WHERE t.token_hash = hash AND t.purpose = ANY (purposes) AND is_good_link(t)
+  RETURNING t.*
+$$;
+
+-- A code that a page asked for works in its `browser` alone. Of those for this browser or for any only the
+-- newest works, for all purposes; otherwise a guess could hit any of them. `macs` are those of the code under
+-- each key. After the numbers of `limits_of`, `failures` has the tries of a network for each code.
+CREATE OR REPLACE FUNCTION use_code(
+  address text, macs bytea[], purposes text[], browser bytea, here text, failures integer[]
+) RETURNS SETOF one_time_tokens
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  code one_time_tokens;
+  guessed uuid;
+  refused boolean;
+BEGIN
+  IF cardinality(macs) = 0 THEN RETURN; END IF;
+  SELECT t.* INTO code FROM one_time_tokens AS t
+   WHERE t.target = address AND t.code_mac IS NOT NULL
+     AND (t.browser_hash IS NULL OR t.browser_hash = browser)
+   ORDER BY t.created_at DESC LIMIT 1;
+  guessed := CASE WHEN code.purpose = ANY (purposes) THEN code.id END;
+  SELECT v.refused_by IS NOT NULL INTO refused
+    FROM record_verdict(ARRAY[('try', coalesce(guessed::text, address), here, failures[5],
+                               failures[6])::failure_limit]
+                          || limits_of('code', 'code', address, code.user_id, here, failures), 1,
+                        coalesce(is_open_code(code, macs, purposes), false)) AS v;
+  PERFORM FROM users AS u
+    WHERE u.id = ANY (ARRAY(SELECT t.user_id FROM one_time_tokens AS t
+                             WHERE t.target = address AND t.code_mac IS NOT NULL))
+    ORDER BY u.id FOR UPDATE;
+  RETURN QUERY UPDATE one_time_tokens AS t SET spent_at = now()
+                WHERE t.id = code.id AND NOT refused AND is_open_code(t, macs, purposes) RETURNING t.*;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION is_open_code(t one_time_tokens, macs bytea[], purposes text[]) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT t.code_mac = ANY (macs) AND t.purpose = ANY (purposes) AND t.spent_at IS NULL
+     AND t.code_expires_at > now()
+$$;
+
+-- What a spent link or code to an address of its user makes of the two. If several people have signed up,
+-- messages look alike: only the page (`is_shown`) tells whose sign-up it is. An administrator's recovery link
+-- may set a password. On nodes of 0.3.1, which do not always `open` a session, the browser of a sign-up goes
+-- on by what that has set. A session of the method `recovery` ends everything with its new password. Call it
+-- with the user's row locked.
+CREATE OR REPLACE FUNCTION confirm_address(token uuid, kind text, is_shown boolean, opens boolean, here text)
+  RETURNS TABLE (is_first boolean, sets_password boolean)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+DECLARE
+  t one_time_tokens := (SELECT spent FROM one_time_tokens AS spent WHERE spent.id = token);
+  is_sign_up boolean := t.purpose IN ('signup', 'sms_signup');
+  is_own boolean;
+BEGIN
+  is_first := prove_address(t.user_id, kind, t.target, t.purpose);
+  is_own := is_first AND is_shown AND t.user_metadata IS NOT NULL;
+  sets_password := t.password_hash IS NOT NULL AND (is_own OR NOT is_sign_up);
+  IF sets_password THEN
+    PERFORM set_password(t.user_id, t.password_hash);
+  END IF;
+  UPDATE one_time_tokens SET password_hash = NULL WHERE id = token AND is_sign_up AND opens;
+  UPDATE identities SET last_sign_in_at = now() WHERE user_id = t.user_id AND provider = kind;
+  UPDATE users
+     SET last_sign_in_at = now(),
+         user_metadata = CASE WHEN is_own THEN merge_metadata('{}', t.user_metadata) ELSE user_metadata END
+   WHERE id = t.user_id;
+  PERFORM record_mail_proof(t.user_id, here);
+  IF t.purpose = 'recovery' AND method_of(t) <> 'recovery' THEN
+    PERFORM end_access(t.user_id, NULL, 'recovered');
+  END IF;
+  PERFORM void_tokens(t.user_id);
+  RETURN NEXT;
+END
+$$;
+
+-- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
+-- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
+-- Hashes of random secrets: how long a comparison takes tells nothing about them.
+CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN c.is_blocked THEN 'blocked'
+    WHEN c.secret_hash IS NULL AND method <> 'none' THEN 'public'
+    WHEN c.secret_hash IS NULL THEN NULL
+    WHEN method = 'none' THEN 'secret_missing'
+    WHEN c.secret_hash IS DISTINCT FROM hash
+         AND (c.previous_secret_hash = hash AND previous_secret_end(c) IS NOT NULL) IS NOT TRUE THEN 'unknown'
+    WHEN c.token_endpoint_auth_method <> method AND NOT c.accepts_either_method
+      THEN c.token_endpoint_auth_method
+  END
+$$;
+
+-- Whether a device's request waits for its code to be entered, or for the decision of the session where that
+-- was done first.
+CREATE OR REPLACE FUNCTION is_open_to(r oauth_requests, session uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT r.user_code_mac IS NOT NULL AND r.decision IS NULL AND r.code_expires_at > now()
+     AND coalesce(r.session_id = session, true)
+$$;
+
+-- Binds a device's request to the session whose user is the first to enter its code. `macs` are those of the
+-- code under each key.
+CREATE OR REPLACE FUNCTION enter_user_code(
+  macs bytea[], owner uuid, session uuid, here text, failures integer[]
+) RETURNS TABLE (refused_for double precision, tries bigint, request_id uuid)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+DECLARE
+  entered oauth_requests;
+BEGIN
+  SELECT r.* INTO entered FROM oauth_requests AS r WHERE r.user_code_mac = ANY (macs);
+  SELECT v.refused_for, v.count INTO refused_for, tries
+    FROM record_verdict(limits_of('device', 'device', owner::text, owner, here, failures), 1,
+                        coalesce(is_open_to(entered, session), false)) AS v;
+  PERFORM FROM users AS u WHERE u.id = owner FOR UPDATE;
+  UPDATE oauth_requests AS r
+     SET user_id = owner, session_id = session
+   WHERE r.id = entered.id AND refused_for IS NULL AND is_open_to(r, session)
+  RETURNING r.id INTO request_id;
+  RETURN NEXT;
+END
+$$;
+
+-- How long a proof is fresh. `PROOF_AGE` in auth/domain/sign_in/reauthentication.py is the same.
+CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT interval '15 minutes' $$;
+
+-- A user who changed an address within a week may be a thief: codes that go there do not add the first
+-- factor of an administrator.
+CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT EXISTS (SELECT
+                   FROM additions_to(owner, now() - recent_age()) AS added
+                  WHERE added.type IN ('email', 'phone') AND added.label = address)
+$$;
+
+-- The method of the session that a link or code opens. Only a recovery that we mailed to the user's own
+-- address is a `recovery`: a generated link proves nothing about the mailbox.
+CREATE OR REPLACE FUNCTION method_of(t one_time_tokens) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN t.purpose = 'recovery'
+                   AND EXISTS (SELECT FROM outbox AS o
+                                WHERE o.user_id = t.user_id AND o.one_time_token_id = t.id)
+              THEN 'recovery' ELSE 'otp' END
+$$;
+
+-- Whether a session below `aal2` may remove what a thief may have added: what is younger than seven days and
+-- older than the session, while no factor is older than that. A session that has been raised shows that its
+-- user holds a factor, so a token from before does not count.
+CREATE OR REPLACE FUNCTION may_take_back(s sessions, added_at timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT added_at > now() - recent_age() AND added_at < s.created_at
+     AND s.aal = 'aal1' AND s.opened_by IS NULL AND s.method = 'recovery'
+     AND NOT EXISTS (SELECT
+                       FROM factors AS f
+                      WHERE f.user_id = s.user_id AND f.verified_at <= now() - recent_age())
+$$;
+
+-- When a session was last proved to be its user's: with a factor, if the user has one. A thief of an old
+-- session may know the password, or read the mail.
+CREATE OR REPLACE FUNCTION proved_at(u users, s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN has_verified_factor(u.id) THEN s.factor_proved_at ELSE proved_at(s) END
+$$;
+
+-- Whether a recovery was just proved: within the time of a code, which is the proof for the new password, also
+-- with AUTH_REAUTHENTICATION_AGE=always. `PAGE_CODE_LIFETIME` in auth/core/promises.py is the same.
+CREATE OR REPLACE FUNCTION is_fresh_recovery(s sessions) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT s.method = 'recovery' AND s.opened_by IS NULL AND s.created_at > now() - interval '10 minutes'
+$$;
+
+-- The key of the error that refuses an act, or null.
+--   actor     `session`, `administrator` (in the console or by an access token), `service_role` (the key, and
+--             commands)
+--   s, aal    the session and the level of its access token
+--   required  AUTH_MFA_REQUIRED
+--   given     what the request itself brought: `factor` for the code of an app, `code` for one from the
+--             user's mailbox, else `proof`; or `begun` if the act began with the proof
+--   proof_age, change_age   how many seconds a proof, and a sign-in, count; null for ever
+--   added_at  when the credential was added; null for one that the user was created with, and for a factor
+--             that is not verified
+CREATE OR REPLACE FUNCTION refusal_of_act(
+  actor text, u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
+  act text, kind text, added_at timestamptz
+) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE
+    WHEN actor = 'service_role' THEN NULL
+    WHEN actor = 'administrator' THEN CASE WHEN u.role = 'admin' THEN 'target.insufficient_permissions' END
+    WHEN lacks_level(u, s, aal,
+                     CASE WHEN kind = 'metadata' THEN 'aal1'
+                          -- A factor that AUTH_MFA_REQUIRED asks for need not come first.
+                          WHEN kind IN ('grant', 'api_key') AND act = 'remove'
+                          THEN CASE WHEN has_verified_factor(u.id) THEN 'aal1' ELSE 'session' END
+                          WHEN kind = 'recovery_codes' THEN 'second_factor'
+                          WHEN act = 'add' AND kind IN ('factor', 'passkey') THEN 'enrol'
+                          WHEN act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN 'session'
+                          -- What a thief added goes without the factor that AUTH_MFA_REQUIRED asks for.
+                          WHEN act = 'remove' AND added_at > now() - recent_age() THEN 'enrol'
+                          ELSE 'aal2' END, required)
+         AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
+    THEN 'insufficient_aal'
+    WHEN kind IN ('metadata', 'grant')
+         OR act = 'remove' AND (kind = 'api_key' OR kind = 'factor' AND added_at IS NULL)
+    THEN NULL
+    WHEN given IN ('begun', 'factor') THEN NULL
+    -- The first factor of an administrator opens the console, so a password alone does not do.
+    WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)
+    THEN CASE WHEN given IS DISTINCT FROM 'code'
+                   AND (s.code_given_at > now() - fresh_age()) IS NOT TRUE
+              THEN 'code.reauthentication_needed' END
+    WHEN has_verified_factor(u.id) AND NOT coalesce(may_take_back(s, added_at), false)
+    -- A passkey cannot be sent with the change, so it counts for five minutes at least.
+    THEN CASE WHEN (proved_at(u, s) > now() - make_interval(secs => greatest(proof_age, 300))) IS NOT TRUE
+              THEN 'mfa.reauthentication_needed' END
+    WHEN given IS NOT NULL OR kind = 'password' AND is_fresh_recovery(s) THEN NULL
+    WHEN kind IN ('password', 'account')
+    THEN CASE WHEN authenticated_at(s) <= now() - make_interval(secs => change_age)
+              THEN 'reauthentication_needed' END
+    WHEN act = 'add' AND kind IN ('email', 'phone', 'identity', 'passkey') AND is_anonymous(u) THEN NULL
+    WHEN (proved_at(s) > now() - make_interval(secs => proof_age)) IS NOT TRUE THEN 'reauthentication_needed'
+  END
+$$;
+
+-- The state of a caller who wants to do something, each act on a credential by its id, or by its kind. Call
+-- it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed.
+CREATE OR REPLACE FUNCTION locked_caller_state(
+  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer, aal text, level text,
+  required text, given text, proof_age integer, change_age integer, acts text[], kinds text[], ids text[]
+) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT CASE WHEN state = 'live' THEN coalesce(refused.key, state) ELSE state END
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
+   CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox, locked_caller_state.aal, level, required)
+           AS state
+   CROSS JOIN LATERAL (
+     -- `insufficient_aal` comes before `reauthentication_needed`.
+     SELECT min(refusal_of_act('session', u, s, locked_caller_state.aal, required, given, proof_age,
+                               change_age, wanted.act, coalesce(added.kind, wanted.kind), added.added_at))
+       FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
+       LEFT JOIN (SELECT a.id, a.added_at,
+                         CASE WHEN a.type IN ('totp', 'webauthn') THEN 'factor' ELSE a.type END AS kind
+                    FROM additions_to(u.id, '-infinity') AS a
+                   WHERE 'remove' = ANY (acts)) AS added
+         ON wanted.act = 'remove'
+        AND (added.id::text = wanted.id OR wanted.id IS NULL AND added.kind = wanted.kind)
+   ) AS refused (key)
+   WHERE u.id = locked_caller_state.user_id
+$$;
+
+-- Whether a token was used before the one of `used_counter`, and within the reuse interval: a late tab shows
+-- it. `echoes` has, by `counter`, the counters of such tokens and when they stop being echoes. So it counts no
+-- more once a step-up has moved `counter`, or a node of 0.5.1, which does not write it.
+CREATE OR REPLACE FUNCTION is_echo(s sessions, sent bigint) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce((s.echoes -> s.counter::text ->> sent::text)::timestamptz > now(), false)
+$$;
+
+-- Returns an error_code, or null. Of a token that was skipped, or whose successor was used and that is no
+-- echo, two clients have a copy: it is dead for good. That comes before the limit, or a thief could hide the
+-- theft by using it up. A token ahead of the session is good: the database was restored from a backup.
+CREATE OR REPLACE FUNCTION refresh_refusal(s sessions, sent bigint, most integer) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN sent < s.counter
+                   AND sent <> CASE WHEN s.successor_counter = s.counter THEN s.used_counter
+                                    ELSE s.counter - 1 END
+                   AND NOT is_echo(s, sent) THEN 'refresh_token_already_used'
+              WHEN s.refreshes >= most AND s.counted_until > now() THEN 'over_request_rate_limit' END
+$$;
+
+-- The window of refreshes of a session or API key after one more. Without `seconds`, which are those of the
+-- window, the refresh is counted already.
+CREATE OR REPLACE FUNCTION refresh_window(so_far integer, until timestamptz, seconds integer)
+  RETURNS TABLE (refreshes integer, counted_until timestamptz)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT CASE WHEN until > now() THEN so_far + (seconds IS NOT NULL)::integer ELSE 1 END,
+         CASE WHEN until > now() THEN until ELSE now() + make_interval(secs => coalesce(seconds, 0)) END
+$$;
+
+-- What a token that is not refused changes. A used one first returns the newest, because requests of one
+-- client may cross; after `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET
+-- of an UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move
+-- the counter once and get the same token. `count_for` is null for a refresh that is counted already.
+CREATE OR REPLACE FUNCTION refreshed(
+  s sessions, sent bigint, rotates boolean, reuse_for integer, count_for integer
+) RETURNS TABLE (counter bigint, used_counter bigint, successor_counter bigint, refreshed_at timestamptz,
+                 refreshes integer, counted_until timestamptz)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(new.counter, s.counter), CASE WHEN is_echo(s, sent) THEN s.used_counter ELSE sent END,
+         coalesce(new.counter, s.counter),
+         CASE WHEN new.counter IS NULL THEN s.refreshed_at ELSE now() END,
+         counted.refreshes, counted.counted_until
+    FROM (SELECT CASE WHEN sent >= s.counter OR NOT is_echo(s, sent)
+                           AND s.refreshed_at <= now() - make_interval(secs => reuse_for)
+                      THEN greatest(sent, s.counter) + rotates::integer END) AS new (counter)
+   CROSS JOIN refresh_window(s.refreshes, s.counted_until, count_for) AS counted
+$$;
+
+-- `echoes` after the same refresh: those that still are, and the token that was used before this one.
+CREATE OR REPLACE FUNCTION refreshed_echoes(s sessions, sent bigint, rotates boolean, reuse_for integer)
+  RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN sent < s.counter THEN s.echoes
+              ELSE (SELECT jsonb_build_object(sent + rotates::integer, jsonb_object_agg(used, until))
+                      FROM (SELECT used, until::timestamptz
+                              FROM jsonb_each_text(s.echoes -> s.counter::text) AS earlier (used, until)
+                             UNION ALL
+                            SELECT s.used_counter::text, s.refreshed_at + make_interval(secs => reuse_for)
+                             WHERE s.successor_counter = s.counter) AS uses
+                     WHERE until > now()
+                    HAVING count(*) > 0) END
+$$;
+
+-- What the audit log says of a refresh, from the session as the refresh left it, or null.
+CREATE OR REPLACE FUNCTION refresh_act(s sessions, sent bigint, rotates boolean, origin jsonb) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.refreshed_at = now()
+              THEN CASE WHEN s.counter > sent + rotates::integer THEN 'refresh_answer_lost' END
+              WHEN (s.ip, s.user_agent) IS DISTINCT FROM ((origin ->> 'ip')::inet, origin ->> 'user_agent')
+              THEN 'refresh_token_repeated' END
+$$;
+
+-- Those of the user, without those of OAuth clients.
+CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox integer) RETURNS SETOF sessions
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT *
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.grant_id IS NULL AND end_of(s, lifetime, timebox) IS NULL
+$$;
+
+CREATE OR REPLACE FUNCTION live_client_sessions(owner uuid, lifetime integer, timebox integer)
+  RETURNS SETOF sessions
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT *
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.grant_id IS NOT NULL AND end_of(s, lifetime, timebox) IS NULL
+$$;
+
+-- Returns an error_code, or null.
+CREATE OR REPLACE FUNCTION sign_in_refusal(
+  u users, provider text, email_required boolean, phone_required boolean, admin_only boolean
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN is_banned(u) THEN 'user_banned'
+    WHEN provider = 'email' AND email_required AND u.email_confirmed_at IS NULL THEN 'email_not_confirmed'
+    WHEN provider = 'phone' AND phone_required AND u.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
+    WHEN admin_only AND u.role <> 'admin' THEN 'not_admin'
+  END
+$$;
+
+-- When the session's user last authenticated. An application's session is as old as the proof of the browser
+-- that opened it, or a stolen cookie could open fresh sessions. A `sign_up` that goes on in its window
+-- authenticates nobody: the password was typed before. Nor does a provider where the user is signed in.
+CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.opened_by IS NOT NULL OR s.method = 'sign_up'
+              THEN coalesce(s.reauthenticated_at, 'epoch')
+              WHEN s.method = 'oauth'
+              THEN coalesce(s.reauthenticated_at, s.created_at)
+              ELSE greatest(s.created_at, s.reauthenticated_at) END
+$$;
+
+-- When the session's user last proved who they are. Null for an anonymous sign-in, which proves nothing.
+CREATE OR REPLACE FUNCTION proved_at(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
+$$;
+
+-- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null
+-- for a browser's session that is handed over, perhaps by a thief of the cookie: it makes no network known.
+CREATE OR REPLACE FUNCTION begin_session(
+  id uuid, owner uuid, method text, ip inet, network text, user_agent text,
+  most integer, lifetime integer, timebox integer
+) RETURNS SETOF sessions
+  LANGUAGE sql VOLATILE ROWS 1
+AS $$
+  SELECT know_network(owner, begin_session.network)
+   WHERE begin_session.network IS NOT NULL AND NOT has_second_step(owner);
+  SELECT end_access(owner, s.id, 'too_many_sessions') FROM (
+    SELECT * FROM live_sessions(owner, lifetime, timebox) ORDER BY created_at DESC OFFSET most - 1) AS s;
+  INSERT INTO sessions (id, user_id, method, ip, user_agent)
+  VALUES (begin_session.id, owner, method, ip, user_agent) RETURNING *
+$$;
+
+-- In seconds: without them there is no ban, and an infinite one is shown as the last year of ISO 8601.
+CREATE OR REPLACE FUNCTION end_of_ban(seconds double precision) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN seconds = 'infinity' THEN timestamptz '9999-12-31 23:59:59+00'
+              WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
+$$;
+
+-- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in
+-- SQL would be inlined. Only for a locked row: otherwise the columns may be older than the identities.
+CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
+  LANGUAGE plpgsql VOLATILE
+AS $$ BEGIN RETURN user_object(u); END $$;
+
+CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.made_by = 'signup' AND gives_way(u)
+$$;
+
+-- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is
+-- not a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and not
+-- proved.
+CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT EXISTS (
+    SELECT
+      FROM identities AS i
+      JOIN users AS u ON u.id = i.user_id
+     CROSS JOIN LATERAL (SELECT 'password' = ANY (usable) AND u.password_hash IS NOT NULL)
+             AS own (has_password)
+     WHERE i.user_id = owner AND i.provider = ANY (usable)
+       AND CASE i.provider
+             WHEN 'email' THEN is_proved(u, 'email') OR u.email_confirmed_at IS NOT NULL AND has_password
+             WHEN 'phone' THEN is_proved(u, 'phone') OR u.phone_confirmed_at IS NOT NULL AND has_password
+             ELSE true
+           END
+  ) OR 'passkey' = ANY (usable)
+       AND EXISTS (SELECT FROM factors WHERE user_id = owner AND factor_type = 'passkey')
+$$;
+
+-- Two administrators who leave at once must not both count the other. Call it with the user's row locked. It
+-- is VOLATILE, to see what the previous holder of its lock committed.
+CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_advisory_xact_lock(7239004121)
+$$;
+
+CREATE OR REPLACE FUNCTION is_last_administrator(u users) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF u.role <> 'admin' THEN
+    RETURN false;
+  END IF;
+  PERFORM lock_administrators();
+  RETURN NOT EXISTS (SELECT
+                       FROM users AS other
+                      WHERE other.role = 'admin' AND other.id <> u.id
+                        AND NOT is_banned(other));
+END
+$$;
