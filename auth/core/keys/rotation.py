@@ -14,7 +14,7 @@ from auth.core.keys import fingerprints, openid_keys, resealing
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.api_keys import ApiKeys
-from sql import Database, queries
+from sql import Database, acts, queries
 
 OPENID = "openid"
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
@@ -277,4 +277,5 @@ def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequen
 
 def _record(db: Database, action: str, key: Key) -> None:
     details = {"kind": key.kind, "key_id": key.id}
-    queries.record_acts(db, user_id=None, email=None, acts=[action], events=[], details=details)
+    with acts.begin(db) as act:
+        queries.record_acts(act, user_id=None, email=None, acts=[action], events=[], details=details)
