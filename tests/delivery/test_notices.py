@@ -23,6 +23,7 @@ WRITERS = {
     "write_message": "the home of emails and SMS",
     "write_logout": "ends of sessions at applications, from a trigger",
     "record_acts": "events of webhooks",
+    "record_acts_at": "events of webhooks, at the time of an act",
     "redeliver_event": "an event of a webhook, once more",
     "send_test_event": "an event of a webhook, as a test",
 }

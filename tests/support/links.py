@@ -70,7 +70,8 @@ class Outbox:
     def sent(self, to: str | None = None, kind: str | None = None) -> list[Sent]:
         """Return the messages to be sent, oldest first."""
         rows = self._database.all(
-            """SELECT id, user_id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - created_at)::float AS lifetime
+            """SELECT id, user_id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - coalesce(
+                        (SELECT t.created_at FROM one_time_tokens AS t WHERE t.id = one_time_token_id), created_at))::float AS lifetime
                  FROM outbox
                 WHERE kind <> 'none' AND (%(to)s IS NULL OR recipient = %(to)s) AND (%(kind)s IS NULL OR kind = %(kind)s)
                 ORDER BY created_at, kind""",

