@@ -1,20 +1,24 @@
-"""The rules: who is refused, and why. Read them first.
+"""The rules: who is refused, and why. Read them first, in this order.
 
-Each function decides from facts, which a statement has read with their `now`, and returns a refusal, a key of
-the table of errors, or a value. It imports the standard library alone and knows no clock, request or
-database. Statements that read ask `tokens`; elsewhere SQL decides. tests/rules compares both over rows.
+Each function decides from facts, which a statement has read with their `now`. It returns a value, or a
+refusal: a key of the table of errors, or None if nothing is refused. It imports the standard library alone
+and knows no clock, request or database. "Rule 13" is that row of docs/rules.md.
+
+SQL decides like `verdict`, `tightest_window` and `waits_for_others`, in statements that count or read sets;
+tests/rules compares both.
 
     users, sessions, policy   the facts about a user, a session and the settings
-    tokens, levels, clients   what gives a token now
-    refreshing, deciding      which refresh token is good, and what must not change while a hook is asked
+    refusals                  the words of all refusals
+    levels, clients, tokens   what gives a token now
+    refreshing                which refresh token is good
+    deciding                  what must not change while a hook is asked
     admission                 whose an address may become
-    sign_in, devices          who may sign in
-    consent, providers        what an application's request lacks, and a customer's provider may
-    identities                whom a provider signs in
-    proofs                    which proof an act takes
-    links, first_proof        which link or code is good, and what the first proof of an address keeps
+    sign_in, identities       who may sign in, with a password or code, or by a customer's provider
     factors                   which may be verified, which are trusted, and which may be copies
+    proofs                    which proof an act takes
     remaining                 what must remain
+    links, first_proof        which link or code is good, and what the first proof of an address keeps
     ends                      what ends, by reason and size
-    counts, messages          verdicts, known networks, windows and totals; when a notice is due
+    consent, devices          what an application's request or a device's code lacks
+    counts, messages          verdicts and known networks; what is sent, to whom and when
 """

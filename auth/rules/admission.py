@@ -22,9 +22,10 @@ class Admission:
 def refusal_of_address(
     email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool, is_first: bool
 ) -> Refusal | None:
-    """Refuse what settings and lists do not let a user get. Without an address, the user is anonymous.
+    """Refuse an address that settings and lists do not let a user get. Without one, the user is anonymous.
 
-    `is_first` unless the user has another address, and then a phone has passed the lists.
+    `is_first` if it is the user's first address. A user with another one has passed the lists of domains with
+    that, so a further phone is not held against them.
     """
     refusal = refusal_of_channel(email, phone, policy, is_possible_phone=is_possible_phone)
     if refusal is None and (email or is_first) and not is_listed(email, policy):

@@ -8,7 +8,10 @@ from auth.rules.users import User, is_anonymous
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """`allowed_roles` is empty for all users; `is_dynamic` is one that a stranger made."""
+    """`allowed_roles` is empty for all users. `is_dynamic` is a client that no administrator created: it
+    registered itself, or came by the URL of a document. `resources` are those that an administrator has
+    listed.
+    """
 
     allowed_roles: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
@@ -20,8 +23,8 @@ class Client:
 def may_use(user: User, client: Client, resource: str | None) -> bool:
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
-    Refuses anonymous users: an application could not tell who they are. A resource may be taken from a client
-    that no stranger made.
+    Anonymous users may not: an application could not tell who they are. A client that an administrator
+    created may be used for its listed resources alone.
     """
     if is_anonymous(user) or client.is_blocked:
         return False

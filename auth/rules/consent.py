@@ -72,14 +72,15 @@ def obstacle(
     session: Session | None,
     policy: Policy,
 ) -> Obstacle | None:
-    """The obstacle to approving a request of this user, in this session, without asking.
+    """The obstacle to approving a request of this user, in this session, without asking; None approves it.
 
+    A public client is one without a secret (`is_public`).
     Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
     proved what a client that registered itself says.
     """
     if user is None or not may_use(user, client, request.resource):
         return "access_denied"
-    if not is_fresh(request, user, session, policy):
+    if not is_fresh_for(request, user, session, policy):
         return "login_required"
     if request.user_id not in (None, user_id):
         return "account_selection_required"
@@ -90,7 +91,7 @@ def obstacle(
     return "consent_required" if {"consent", "select_account"} & request.prompts else None
 
 
-def is_fresh(request: Request, user: User | None, session: Session | None, policy: Policy) -> bool:
+def is_fresh_for(request: Request, user: User | None, session: Session | None, policy: Policy) -> bool:
     """Whether a session is fresh enough for `prompt` and `max_age`.
 
     A user who takes long to agree need not sign in again. A session that a first passkey has not raised yet

@@ -16,7 +16,11 @@ _BROWSER = "browser "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A network, or a browser. `passed_at` is when the user last passed every step there."""
+    """A network of a user, or a browser, whose name begins with `browser `.
+
+    `passed_at` is when the user last passed every step there, `mail_proved_at` when a mailed link or code to
+    the user was last used there.
+    """
 
     name: str
     passed_at: datetime | None = None
@@ -25,7 +29,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `amount` in `seconds`, for a subject from a network, or from all that are not known."""
+    """At most `amount` in `seconds`, for a subject (an address or a user) from a network.
+
+    Without a network, from all that are not known together. Two kinds never share a count.
+    """
 
     kind: str
     subject: str
@@ -62,7 +69,9 @@ class Verdict:
 
 
 def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
-    """Rule 29: the last ten where the user passed every step, or one where a mailed link was used today."""
+    """Rule 29: the last ten where the user passed every step, or one where a mailed link was used in the last
+    day.
+    """
     passed = [
         (network.passed_at, network.name)
         for network in networks
@@ -110,8 +119,8 @@ def password_limits(
 ) -> list[Limit]:
     """Wrong passwords count for the address, and for its user.
 
-    Nobody may learn that an email and a phone belong together, so only the limits of the address tell that
-    they are used up. An address without a user counts twice as well (rule 12).
+    `owner` is the id of that user. Nobody may learn that an email and a phone belong together, so `first` of
+    the verdict is a limit of the address. An address without a user counts twice as well (rule 12).
     """
     holder, subject = ("nobody", address) if owner is None else ("user", owner)
     of_address = limits_of("login", "account", address, here, is_known=is_known, allowance=allowance)

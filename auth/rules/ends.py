@@ -59,10 +59,10 @@ SIZES: dict[Reason, Size] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """What ends of a user. `reach` is that of sessions, and of codes and approved requests, which are
-    sessions that have not begun; `all` spares the session itself.
+    sessions that have not begun; `all` spares only the session of the act, if it has one.
 
-    `keys_up_to` is the highest level of the API keys that end. With grants, a move to a customer's provider
-    ends.
+    `keys_up_to` is the highest level of the API keys that end, None for no key. `with_grants` if what
+    applications were allowed ends, and a move to a customer's provider that has not been completed.
     """
 
     reason: Reason
@@ -72,7 +72,7 @@ class End:
 
 
 def what_ends(reason: Reason, *, has_session: bool) -> End:
-    """Without a session, whatever the size, all sessions end.
+    """What a reason ends. Without a session of the act, whatever the size, all sessions end.
 
     A first factor also ends what is below its level: API keys, and what its session opened.
     """

@@ -16,7 +16,11 @@ def may_verify(
 
 
 def trusted_before(first_factor_at: datetime | None, now: datetime) -> datetime:
-    """Before which a factor was verified that is trusted: a thief of a session may have added newer ones."""
+    """Trust the factors that were verified before this moment: a thief of a session may have added newer
+    ones.
+
+    `first_factor_at` is when the user's first factor ever was verified, also if it was removed since.
+    """
     week_ago = now - RECENT_AGE
     return week_ago if first_factor_at is None else max(week_ago, first_factor_at + _FIRST_HOUR)
 

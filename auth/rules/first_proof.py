@@ -5,8 +5,8 @@ from typing import Literal
 
 from auth.rules.users import AddressKind, User, address_of, is_proved, is_unused_sign_up
 
-# The purpose of a link or code, a provider's word, or that of an administrator.
-Proof = Literal[
+# What proved an address: a link or code, by its purpose, a provider's word, or that of an administrator.
+ProvedBy = Literal[
     "signup",
     "sms_signup",
     "invite",
@@ -22,11 +22,11 @@ Proof = Literal[
 OF_SIGN_UPS = ("signup", "sms_signup")
 
 
-def is_first_proof(user: User, kind: AddressKind, value: str, proof: Proof) -> bool:
-    """Whether a proof removes everything else.
+def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
+    """Whether a proof removes everything else that the user holds.
 
-    One of an address that the user did not have, or that was added when the other one was proved, is none. An
-    administrator vouches for what no sign-up has set.
+    No proof of an address is the first one that the user did not have, or added when the other one was proved
+    already. An administrator's word is one only for a sign-up: nobody else set what the user holds.
     """
     if proof == "administrator" and user.made_by != "signup":
         return False
@@ -41,8 +41,8 @@ def is_first_proof(user: User, kind: AddressKind, value: str, proof: Proof) -> b
     return other.confirmed_at > own.added_at
 
 
-def keeps_password(user: User, proof: Proof) -> bool:
-    """Whether a first proof leaves the password: a sign-up's code its own, or one that is vouched for."""
+def keeps_password(user: User, proof: ProvedBy) -> bool:
+    """Whether a first proof keeps the password: that of a sign-up its own, or one that is vouched for."""
     if proof not in OF_SIGN_UPS or not user.has_password:
         return False
     return user.made_by in ("signup", "link") or user.is_password_vouched
@@ -51,8 +51,9 @@ def keeps_password(user: User, proof: Proof) -> bool:
 def disputes_sign_up(user: User, *, has_same_password: bool, has_same_data: bool, now: datetime) -> bool:
     """Rule 8: until the proof, another password or other data make an address's sign-up nobody's.
 
-    Only the page of a link, which shows whose it is, confirms them: an owner may type the code of a stranger
-    who signed up later. Equal ones are one sign-up. A request for another message has neither.
+    Then only a link confirms one of them, whose page shows whose it is: an owner may type the code of a
+    stranger who signed up later. Equal ones are one sign-up. A request for another message has neither, and
+    disputes the sign-up.
     """
     return is_unused_sign_up(user, now) and not (has_same_password and has_same_data)
 
@@ -66,6 +67,6 @@ def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> boo
     return is_first and is_shown and carries_data
 
 
-def sets_password(proof: Proof, *, is_own: bool, carries_password: bool) -> bool:
+def sets_password(proof: ProvedBy, *, is_own: bool, carries_password: bool) -> bool:
     """Whether a spent link sets the password that it carries. An administrator's recovery link does too."""
     return carries_password and (is_own or proof not in OF_SIGN_UPS)

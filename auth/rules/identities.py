@@ -1,6 +1,12 @@
-"""Identities of providers (rule 10): which provider may sign in which user."""
+"""Providers of customers (rule 10): which users one may sign in, and what disabling one ends.
 
+The provider of an identity signs in the user who has its subject: a constraint decides that, and
+`select_owner_of_identity` reads it.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from auth.rules.refusals import Refusal
 from auth.rules.users import Address, User
@@ -39,6 +45,24 @@ def refusal_of_customers_user(
         return None
     is_proved = any(address is not None and address.is_proved for address in (user.email, user.phone))
     return "user_sso_conflict" if is_proved else None
+
+
+def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Refusal | None:
+    """A provider signs in no administrator, and only addresses of its domains."""
+    if user.role == "admin":
+        return "admin.user_sso_conflict"
+    return None if domain in domains else "customer.email_address_not_authorized"
+
+
+def disabled_at(
+    *, was_enabled: bool, is_enabled: bool, ended_before: datetime, now: datetime
+) -> datetime | None:
+    """When a provider was disabled: everything of its users from before that ends. Another change of a
+    disabled provider ends nothing more.
+    """
+    if is_enabled:
+        return None
+    return now if was_enabled else ended_before
 
 
 def domain_of(email: str | None) -> str:

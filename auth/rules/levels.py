@@ -7,14 +7,21 @@ from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
 from auth.rules.users import User, has_factor, is_anonymous
 
-# Of an access token: `aal0` for one of the audience `second_step`. Their order is that of the words.
+# `aal1` or `aal2`. An access token of the audience `second_step`, which lacks a step, has `aal0`. They are
+# compared as words.
 Aal = str
-# What a route demands: auth/web/declarations.py explains each.
+# What a route demands:
+# - `session`: nothing more;
+# - `aal1`: the level `aal2` of a user who has, or must have, a second step;
+# - `enrol`: `aal2` of a user with a factor, a passkey too;
+# - `aal2`, `proof`: what `aal1` and `enrol` demand. For `proof`, proofs.py asks for a proof besides;
+# - `second_factor`: `aal2` of every user.
+# Only `session` and `enrol` admit `aal0`. At `service_role`, the guard admits no session.
 Level = Literal["service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"]
 
 
 def must_have_step(user: User, policy: Policy) -> bool:
-    """AUTH_MFA_REQUIRED. An anonymous user cannot enrol a factor: it cannot give the proof for that."""
+    """AUTH_MFA_REQUIRED. Anonymous users need none: they cannot give the proof that enrolling takes."""
     if policy.mfa_required == "all":
         return not is_anonymous(user)
     return policy.mfa_required == "admins" and user.role == "admin"

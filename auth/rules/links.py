@@ -42,7 +42,8 @@ class Link:
 def is_good_link(link: Link, now: datetime) -> bool:
     """A link is good once, until it expires, while it is one of the newest three of its purpose.
 
-    The link of a notice stays valid, or a thief could void it by three more changes; so does each sign-up's.
+    The link of a notice (`undo`) stays good, or a thief could void it by three more changes. So does that of
+    each sign-up.
     """
     if link.spent_at is not None or link.expires_at <= now:
         return False
@@ -57,10 +58,10 @@ def is_open_code(link: Link, is_right: bool, purposes: Collection[str], now: dat
 
 
 def code_for_browser(codes: Iterable[Link], browser: bytes | None) -> Link | None:
-    """A code that a page asked for works in its browser alone.
+    """The one of a user's codes that works here. A code that a page asked for works in its browser alone.
 
-    Of those for this browser or for any only the newest works, for all purposes; otherwise a guess could hit
-    any.
+    Of those for this browser or for any only the newest works, whatever the purpose: otherwise a guess could
+    hit any.
     """
     usable = [code for code in codes if code.browser in (None, browser)]
     return max(usable, key=lambda code: code.created_at, default=None)
@@ -72,7 +73,9 @@ def method_of_session(purpose: str, *, was_mailed: bool) -> Literal["recovery", 
 
 
 def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
-    """A recovery takes an account back (rule 19): one that we mailed, only with its new password."""
+    """Whether a link ends everything as soon as it is used: a generated recovery link, which takes an account
+    back (rule 19). A recovery that we mailed ends everything only with its new password.
+    """
     return purpose == "recovery" and method_of_session(purpose, was_mailed=was_mailed) != "recovery"
 
 
@@ -82,19 +85,21 @@ def comes_back(others: Iterable[User], address: str) -> bool:
 
 
 def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
-    """Rule 25: the link of a notice asks for a factor that is older than seven days."""
+    """Rule 25: the link of a notice asks for a factor that is older than seven days.
+
+    `verified_at` is that of the oldest, None for a user without a factor.
+    """
     return verified_at is not None and verified_at <= now - RECENT_AGE
 
 
 def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: datetime) -> bool:
-    """Rule 25: it asks for one that was this old when it was removed, too, for seven days."""
+    """Rule 25: the link asks for a factor of that age, too, that was removed in the last seven days."""
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
 def is_due(purpose: str, user: User, holders: Iterable[User], now: datetime) -> bool:
-    """Whether a link or code may still be sent: for a sign-up, until its address is confirmed.
-
-    For a new address, while all who hold it give way to its owner.
+    """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
+    address, while all users who hold it give way.
     """
     if is_banned(user, now):
         return False
@@ -117,14 +122,17 @@ def can_be_declined(purpose: str, user: User, now: datetime) -> bool:
 def refusal_of_use(
     purpose: str, target: str, user: User, pending: Collection[str | None], now: datetime
 ) -> Refusal | None:
-    """A link or code is for an address that the user has, or for one of the `pending` new ones.
+    """Refuse a link or code for an address that is no longer the user's, nor one of the `pending` new ones.
 
-    A new one that is proved is one that the user got before the token hook was asked.
+    A new address that the user has proved is not refused: an earlier transaction of the same use has changed
+    it, before the token hook was asked.
     """
     if purpose in _CHANGES:
-        is_due = target in pending or has_proved(user, target)
+        is_users = target in pending or has_proved(user, target)
     else:
-        is_due = any(address is not None and address.value == target for address in (user.email, user.phone))
-    if not is_due:
+        is_users = any(
+            address is not None and address.value == target for address in (user.email, user.phone)
+        )
+    if not is_users:
         return "otp_expired"
     return "user_banned" if is_banned(user, now) else None

@@ -12,7 +12,10 @@ Channel = Literal["mail", "sms"]
 def address_of_notices(
     email: str | None, phone: str | None, *, email_proved: bool, phone_proved: bool, offers_phone: bool
 ) -> str | None:
-    """A notice goes to the address that was proved before the act: facts are from before it."""
+    """The address that notices go to: the email, else the phone, that was proved before the act.
+
+    Facts are from before it. `offers_phone` if the service sends SMS.
+    """
     if email is not None and email_proved:
         return email
     return phone if phone_proved and offers_phone else None
@@ -61,8 +64,9 @@ def is_beyond_tenth(
 ) -> bool:
     """Whether a network has used up its tenth of the total of a channel, of `most` messages.
 
-    It does not stop what a recipient who proved the address may still get. The service role key has no
-    network.
+    `of_network` is the number of its requests with this one, None for the service role key. `recipient_left`
+    is what the windows of the recipient have left, negative if this one exceeds them, None without a window.
+    The tenth does not stop what a recipient who proved the address may still get.
     """
     if of_network is None or of_network <= max(1, most // 10):
         return False
@@ -80,6 +84,7 @@ def what_stops_message(
 ) -> Literal["tenth", "total", "recipient"] | None:
     """What stops a message, of its network's tenth, the total of its channel, and its recipient's windows.
 
+    `total` is the number of requests with this one, `is_beyond` the answer of `is_beyond_tenth`.
     A recipient that never proved itself gets nothing beyond three quarters of the SMS, or all of the mail;
     others no SMS beyond the total.
     """

@@ -14,8 +14,8 @@ _LEAST_AGE_ON_PAGES = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """`change_age` is AUTH_REAUTHENTICATION_AGE, None for `never`; `proof_age` is `FRESH_AGE`, or that if it
-    is less.
+    """`change_age` is AUTH_REAUTHENTICATION_AGE, zero for `always` and None for `never`. `proof_age`, how
+    long a proof is fresh, is `FRESH_AGE`, or `change_age` if that is shorter.
     """
 
     refresh_token_lifetime: timedelta

@@ -89,7 +89,10 @@ def refusal_of_acts(
 def refusal_of_act(
     act: Act, user: User, session: Session, aal: Aal, proof: Proof | None, policy: Policy, now: datetime
 ) -> Refusal | None:
-    """Refuse a session that is below the level of the act, then one without the proof that the act takes."""
+    """Refuse a session that is below the level of the act, then one without the proof that the act takes.
+
+    `aal` is the access token's, and `proof` what the request itself brought.
+    """
     takes_back = may_take_back(user, session, act.added_at, now)
     if not takes_back and lacks_level(user, session, aal, level_of_act(act, user, now), policy, now):
         return "insufficient_aal"
@@ -113,10 +116,10 @@ def refusal_of_act(
 
 
 def level_of_act(act: Act, user: User, now: datetime) -> Level:
-    """The level that an act demands.
+    """The level that an act demands of its session.
 
-    A factor that AUTH_MFA_REQUIRED asks for need not come first where it is enrolled, or where what a thief
-    may have added is removed.
+    A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
+    the last seven days: both demand `enrol`, not `aal2`.
     """
     if act.kind == "metadata":
         return "aal1"
@@ -132,18 +135,20 @@ def level_of_act(act: Act, user: User, now: datetime) -> Level:
 
 
 def takes_proof(act: Act) -> bool:
-    """Acts do, but changing metadata, grants, and removing a key or a factor that was never verified."""
+    """Every act does, except a change of metadata or of grants, and the removal of an API key or of a factor
+    that was never verified.
+    """
     if act.kind in ("metadata", "grant") or _removes_unverified_factor(act):
         return False
     return not (act.verb == "remove" and act.kind == "api_key")
 
 
 def may_take_back(user: User, session: Session, added_at: datetime | None, now: datetime) -> bool:
-    """Whether a session below `aal2` may remove what a thief may have added.
+    """Whether a session of a mailed recovery may remove, without a factor, what a thief may have added.
 
-    That is younger than seven days and older than the session, a mailed recovery, while no factor is older
-    than that. A session that has been raised shows that its user holds a factor, so a token from before does
-    not count.
+    That was added in the last seven days and before the session. A factor that is older than seven days is
+    asked for. In a session that has been raised to `aal2` the user holds a factor, so that one is asked for
+    even if the access token is from before.
     """
     if added_at is None or not now - RECENT_AGE < added_at < session.created_at:
         return False
@@ -178,7 +183,7 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
 
 
 def added_at(moment: datetime, created_at: datetime) -> datetime | None:
-    """When a way to sign in was added. What the user was created with was not.
+    """When a way to sign in was added: at this moment, or None for what the user was created with.
 
     A provider's sign-up writes the email a microsecond later.
     """
@@ -186,16 +191,17 @@ def added_at(moment: datetime, created_at: datetime) -> datetime | None:
 
 
 def proof_of_code(*, is_of_session: bool, address_added_at: datetime | None, now: datetime) -> Proof:
-    """What a code from the mailbox proves. That of a command belongs to no session.
+    """What a code from the mailbox proves: `code`, or only `proof`, which adds no administrator's first
+    factor.
 
-    A thief may have changed the address in the last seven days: a code that goes there adds no first factor
-    of an administrator.
+    A thief may have changed the address in the last seven days, so a code that went there is the latter. A
+    code that an operator's command made belongs to no session, and is the former.
     """
     is_recent = address_added_at is not None and address_added_at >= now - RECENT_AGE
     return "proof" if is_of_session and is_recent else "code"
 
 
-def refusal_of_administrator(target: User) -> Refusal | None:
+def refusal_of_target(target: User) -> Refusal | None:
     """An administrator changes no administrator; the service role key does (rule 6)."""
     return "target.insufficient_permissions" if target.role == "admin" else None
 

@@ -55,8 +55,9 @@ def refusal_of_refresh_token(
 ) -> Refusal | None:
     """Refuse what gives no token now, then a dead token, then one too many.
 
-    A session that lacks a step gets tokens of the audience `second_step`. Those of an application
-    (`is_of_client`) are refreshed elsewhere.
+    A session that lacks a step is not refused: it gets tokens of the audience `second_step`. A session of an
+    application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
+    it, then `refusal_of_refresh`.
     """
     refusal = refusal_of_session(user, session, None, session.aal, "session", policy, now)
     if refusal == "user_banned":
@@ -71,7 +72,7 @@ def refusal_of_refresh_token(
 def refusal_of_refresh(
     tokens: RefreshTokens, sent: int, window: Window | None, now: datetime
 ) -> Refusal | None:
-    """Refuse a dead token, of which two clients have a copy: the session ends.
+    """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse one too many.
 
     Dead is a token that was skipped, or whose successor was used and that is no echo. That comes before the
     limit, or a thief could hide the theft by using it up; `window` is None for a refresh that is counted

@@ -9,30 +9,33 @@ from auth.rules.users import Address, User
 def refusal_of_removal(
     user: User, providers: Collection[str], has_passkey: bool, usable: Collection[str]
 ) -> Refusal | None:
-    """Refuse to remove the last way to sign in; facts are those after the removal."""
+    """Refuse to remove the last way to sign in. The facts are those that the removal would leave."""
     return None if can_sign_in(user, providers, has_passkey, usable) else "single_identity_not_deletable"
 
 
 def can_sign_in(user: User, providers: Collection[str], has_passkey: bool, usable: Collection[str]) -> bool:
     """Whether something can sign in: an identity at one of its `providers`, a proved address, or a passkey.
 
-    `usable` are the configured providers, and email, phone and passkey if they are enabled. A second factor
-    is not a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and
-    not proved.
+    `providers` has `email` and `phone` for the user's addresses. `usable` are the configured providers, and
+    email, phone and passkey if they are enabled. If it contains `password`, a password makes an address count
+    that is confirmed and not proved. A second factor is not a way to sign in.
     """
     if has_passkey and "passkey" in usable:
         return True
     has_password = "password" in usable and user.has_password
-    counts = {"email": _counts(user.email, has_password), "phone": _counts(user.phone, has_password)}
+    counts = {"email": _signs_in(user.email, has_password), "phone": _signs_in(user.phone, has_password)}
     return any(provider in usable and counts.get(provider, True) for provider in providers)
 
 
-def _counts(address: Address | None, has_password: bool) -> bool:
+def _signs_in(address: Address | None, has_password: bool) -> bool:
     if address is None:
         return False
     return address.is_proved or (has_password and address.confirmed_at is not None)
 
 
 def refusal_of_leaving(user: User, other_administrators: int) -> Refusal | None:
-    """Refuse what takes away the last administrator. `other_administrators` are those who are not banned."""
+    """Refuse what takes away the last administrator: deletion, a ban, another role.
+
+    `other_administrators` is the number of those who are not banned.
+    """
     return "last_administrator" if user.role == "admin" and other_administrators == 0 else None

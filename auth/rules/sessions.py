@@ -13,8 +13,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """`opened_by` is the session that gave an application this one; `resource` the audience of an
-    application's.
+    """`method` is how the user signed in: password, otp, oauth, webauthn, anonymous, recovery (a mailed one),
+    sign_up (one that goes on in the window where the password was typed). `aal` is `aal1` or `aal2`.
+
+    `reauthenticated_at` is when the user last authenticated again in the session, `factor_proved_at` when
+    with a factor, `code_given_at` when with a code from the mailbox. `first_passkey_at` is when the session
+    registered its user's first factor, a passkey. `opened_by` is the session that gave an application this
+    one, `resource` the audience of an application's.
     """
 
     method: str

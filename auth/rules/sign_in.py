@@ -30,7 +30,8 @@ def refusal_of_password(
 ) -> Refusal | None:
     """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason.
 
-    Of several sign-ups for one address no password counts before its proof (rule 8).
+    Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
+    also if `is_right` says that the newest one was given.
     """
     if user is None or not is_right:
         return "invalid_credentials"

@@ -22,7 +22,7 @@ class ApiKey:
 def gives_token(
     user: User, expires_at: datetime | None, end: Refusal | None, is_below: bool, now: datetime
 ) -> Refusal | None:
-    """Refuse what is expired, banned, ended, or below the present demand, in this order.
+    """Refuse what is expired, banned, ended, or below the present demand, in this order. None gives a token.
 
     `expires_at` is the access token's, None for a refresh token or key; `end` is why its session or key has
     ended.
@@ -45,7 +45,7 @@ def refusal_of_session(
     policy: Policy,
     now: datetime,
 ) -> Refusal | None:
-    """A session of the user. `aal` is the access token's, and `level` what the route demands."""
+    """Refuse a session of the user. `aal` is the access token's, `level` what the route demands."""
     end = end_of_session(user, session, policy, now)
     is_below = session is not None and lacks_level(user, session, aal, level, policy, now)
     return gives_token(user, expires_at, end, is_below, now)
@@ -59,7 +59,7 @@ def refusal_of_client_session(
     policy: Policy,
     now: datetime,
 ) -> Refusal | None:
-    """A session of an application. It has ended at one that the user may no longer use (rule 20)."""
+    """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20)."""
     end = end_of_session(user, session, policy, now)
     if session is None or client is None or not may_use(user, client, session.resource):
         end = "session_not_found"
@@ -68,7 +68,7 @@ def refusal_of_client_session(
 
 
 def refusal_of_client(client: Client, expires_at: datetime, now: datetime) -> Refusal | None:
-    """A token that an application got for itself. It is good while the application could get one."""
+    """Refuse a token that an application got for itself, once the application could get none."""
     is_good = expires_at > now and "client_credentials" in client.grant_types and not client.is_blocked
     return None if is_good else "bad_jwt"
 
@@ -83,6 +83,6 @@ def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:
 def refusal_of_api_key(
     user: User, key: ApiKey | None, expires_at: datetime | None, policy: Policy, now: datetime
 ) -> Refusal | None:
-    """An API key, or an access token from one. It has the level of the session that made it (rule 3)."""
+    """Refuse an API key, or an access token from one. Its level is that of its session (rule 3)."""
     is_below = key is not None and lacks_step(user, key.aal, policy)
     return gives_token(user, expires_at, end_of_key(key, now), is_below, now)

@@ -13,8 +13,10 @@ _FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """An email address or phone number. `added_at` is when its identity was last changed, or the user
-    created.
+    """An email address or phone number.
+
+    `added_at` is when the user got it. `confirmed_at` counts what AUTH_AUTOCONFIRM or an administrator
+    confirmed, too; `is_proved` only what its owner has shown, with a link, a code or a provider.
     """
 
     value: str
@@ -25,8 +27,12 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """`oldest_factor_at` is when the oldest factor was verified, `has_second_step` whether one is not a
-    passkey.
+    """`made_by` says how the user was created: by a signup, an administrator, an import, a message (a code
+    that a stranger asked for), an invitation, a link (a generated one), oauth (a provider), or anonymous.
+
+    `converted_at` is when an anonymous user became permanent. `is_password_vouched` if an operator or an
+    import has set the password for the address. `oldest_factor_at` is when the oldest factor that the user
+    has was verified, passkeys included; `has_second_step` whether one is not a passkey.
     """
 
     role: str
@@ -72,7 +78,7 @@ def address_of(user: User, kind: AddressKind) -> Address | None:
 
 
 def is_proved(user: User, kind: AddressKind) -> bool:
-    """A proved address was shown by its owner; AUTH_AUTOCONFIRM and administrators only confirm."""
+    """Whether the user has proved the address of this kind."""
     address = address_of(user, kind)
     return address is not None and address.is_proved
 
@@ -89,7 +95,10 @@ def lacks_address(user: User) -> bool:
 
 
 def gives_way(user: User, now: datetime) -> bool:
-    """Rule 7: until the first proof, a user whom a stranger may have made is in nobody's way."""
+    """Rule 7: until the first proof, a user whom a stranger may have made is in nobody's way.
+
+    Another user may ask for the address, and nothing is deleted yet.
+    """
     if user.made_by not in ("signup", "message") or user.last_sign_in_at is not None:
         return False
     if any(address is not None and address.confirmed_at is not None for address in (user.email, user.phone)):
@@ -102,9 +111,9 @@ def is_unused_sign_up(user: User, now: datetime) -> bool:
     return user.made_by == "signup" and gives_way(user, now)
 
 
-def makes_way(user: User, now: datetime) -> bool:
-    """Whether the owner of an address replaces a user who has it: one who proved it, or whom an administrator
-    creates.
+def is_replaced(user: User, now: datetime) -> bool:
+    """Whether a user who gives way is deleted once another one proves the address, or an administrator
+    creates its user.
     """
     return gives_way(user, now) and user.role != "admin"
 

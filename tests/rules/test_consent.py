@@ -188,7 +188,7 @@ def decide(rules, each) -> list[object]:
         has_grant=grant is not None,
     )
     return [
-        rules.is_fresh(request, user, session, policy),
+        rules.is_fresh_for(request, user, session, policy),
         rules.covers(grant, request, client),
         rules.scopes_after(grant, row.scopes, client),
         rules.refusal_of_code(code, user, session, client, policy, now),

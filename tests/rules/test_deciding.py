@@ -22,6 +22,8 @@ CHANGES = {
 }
 # Of columns with a constraint.
 OTHERS = {"made_by": "'anonymous'", "end_reason": "'banned'", "email": "id::text", "phone": "id::text"}
+# A ban decides only while it lasts.
+OTHERS["banned_until"] = "CASE WHEN banned_until > now() THEN NULL ELSE now() + interval '1 hour' END"
 IDS = ("id", "user_id")
 OTHER_TABLES = {
     "an identity": """INSERT INTO identities (user_id, provider, subject, identity_data)
@@ -30,6 +32,7 @@ OTHER_TABLES = {
                    FROM users""",
     "a passkey": """INSERT INTO factors (id, user_id, factor_type, verified_at, credential_id, public_key, sign_count)
                     SELECT gen_random_uuid(), id, 'passkey', now(), id::text::bytea, 'x', 0 FROM users""",
+    "a ban that is over": "UPDATE users SET banned_until = now() - interval '1 hour'",
     "a name of a factor": "UPDATE factors SET friendly_name = id::text",
     "a use of a factor": "UPDATE factors SET last_used_at = now()",
 }

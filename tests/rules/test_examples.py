@@ -327,7 +327,7 @@ USERS: list[Example] = [
     ("An unused sign-up gives way.", lambda: users.gives_way(UNUSED, NOW), True),
     (
         "It makes way for the owner of its address, unless it is an administrator's.",
-        lambda: [users.makes_way(replace(UNUSED, role=role), NOW) for role in ("authenticated", "admin")],
+        lambda: [users.is_replaced(replace(UNUSED, role=role), NOW) for role in ("authenticated", "admin")],
         [True, False],
     ),
     (
@@ -578,10 +578,10 @@ PROOFS: list[Example] = [
     ),
     (
         "An administrator changes no other one.",
-        lambda: proofs.refusal_of_administrator(CAROL),
+        lambda: proofs.refusal_of_target(CAROL),
         "target.insufficient_permissions",
     ),
-    ("An administrator changes users.", lambda: proofs.refusal_of_administrator(ALICE), None),
+    ("An administrator changes users.", lambda: proofs.refusal_of_target(ALICE), None),
     (
         "A code to an address of this week adds no administrator's factor.",
         lambda: proofs.proof_of_code(is_of_session=True, address_added_at=NOW - 7 * DAY, now=NOW),

@@ -86,7 +86,7 @@ def decide(rules, case: Case) -> list[object]:
     proved_at = rules.last_proof(user, session)
     return [
         rules.refusal_of_act(act, user, session, asked["aal"], asked["given"], policy, now),
-        rules.refusal_of_administrator(user),
+        rules.refusal_of_target(user),
         rules.may_take_back(user, session, added_at, now),
         rules.is_fresh_recovery(session, now),
         proved_at and proved_at.timestamp(),

@@ -1,8 +1,8 @@
-"""What disabling a customer's provider ends: auth/rules/providers.py beside what SQL decides."""
+"""What disabling a customer's provider ends: auth/rules/identities.py beside what SQL decides."""
 
 from datetime import timedelta
 
-from auth.rules import providers
+from auth.rules import identities
 from tests.support.rule_rows import HOUR, Compared, Tables, check
 
 MUTANTS = [
@@ -54,4 +54,4 @@ def decide(rules, each) -> object:
 
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):
-    check(compare(tables), providers, decide, MUTANTS)
+    check(compare(tables), identities, decide, MUTANTS)

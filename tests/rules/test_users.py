@@ -67,11 +67,11 @@ def decide(rules, case: Case) -> list[object]:
         rules.has_factor(user),
         rules.gives_way(user, now),
         rules.is_unused_sign_up(user, now),
-        rules.makes_way(user, now),
+        rules.is_replaced(user, now),
         rules.is_proved(user, "email"),
         rules.is_proved(user, "phone"),
         *(rules.has_proved(user, value) for value in [*own, asked["value"]]),
-        rules.makes_way(user, now),
+        rules.is_replaced(user, now),
         rules.has_open_invitation(user),
     ]
 

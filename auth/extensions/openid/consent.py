@@ -92,7 +92,7 @@ def behind(next_page: str) -> Waiting | None:
         with suppress(ApiError, psycopg2.Error):
             asked = shown(authorization_id)
             row, form = asked.request, {"authorization_id": authorization_id, "action": "deny"}
-            is_fresh = consent.is_fresh(_request_of(row), *_caller_of(asked), latchkey.policy)
+            is_fresh = consent.is_fresh_for(_request_of(row), *_caller_of(asked), latchkey.policy)
             facts = row.redirect_uri, row.login_hint, is_fresh
             return Waiting(shown_name(asked), *facts, declining="oauth/consent", fields=form)
     return None

@@ -15,7 +15,7 @@ from auth.extensions.sso import finding
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
-from auth.rules import providers
+from auth.rules import identities
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -92,7 +92,7 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
-            disabled_at = providers.disabled_at(
+            disabled_at = identities.disabled_at(
                 was_enabled=known.enabled,
                 is_enabled=values["enabled"],
                 ended_before=known.ended_before,
@@ -142,7 +142,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         user_id = next(iter(ids), None)
         known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
         domain = email.rpartition("@")[2]
-        if refusal := providers.refusal_of_adoption(facts.person_of(known), domain, held.domains):
+        if refusal := identities.refusal_of_adoption(facts.person_of(known), domain, held.domains):
             if refusal == "admin.user_sso_conflict":
                 asked.noted.note(user_id=known.id)
             raise ApiError(refusal)

@@ -5,7 +5,7 @@ The user is locked. `person` are the user's facts in this act.
 
 from auth.flows import ends
 from auth.rules import counts, first_proof
-from auth.rules.first_proof import Proof
+from auth.rules.first_proof import ProvedBy
 from auth.rules.users import AddressKind
 from auth.web import facts
 from auth.web.errors import found
@@ -26,7 +26,7 @@ def holder_of(on: Runner, address: str, other_than: str) -> "queries.SelectPerso
 
 
 def prove_address(
-    act: Act, person: "queries.SelectPerson", kind: AddressKind, address: str, proof: Proof
+    act: Act, person: "queries.SelectPerson", kind: AddressKind, address: str, proof: ProvedBy
 ) -> bool:
     """Give a user an address that is proved, and return whether this was its first proof.
 

@@ -232,7 +232,7 @@ def _confirm_address(
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
     user, kind = facts.person_of(person), addresses.kind_of(link.target)
-    owner, proof = {"user_id": person.id}, cast(first_proof.Proof, link.purpose)
+    owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
     is_of_sign_up = proof in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
     is_disputed = is_of_sign_up and isinstance(receiver, Page) and receiver.waits_for != "signup"
@@ -243,7 +243,7 @@ def _confirm_address(
     is_own = first_proof.is_own_sign_up(is_first=is_first, is_shown=is_shown, carries_data=link.is_of_sign_up)
     has_password = link.password_hash is not None
     sets_password = first_proof.sets_password(
-        cast(first_proof.Proof, link.purpose), is_own=is_own, carries_password=has_password
+        cast(first_proof.ProvedBy, link.purpose), is_own=is_own, carries_password=has_password
     )
     if sets_password:
         queries.set_password(act, **owner, password_hash=link.password_hash)
@@ -286,11 +286,11 @@ def _take_new_address(
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"
     old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
-    if holder and users.makes_way(facts.person_of(holder), holder.now):
+    if holder and users.is_replaced(facts.person_of(holder), holder.now):
         queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)
-    prove_address(act, person, kind, link.target, cast(first_proof.Proof, link.purpose))
+    prove_address(act, person, kind, link.target, cast(first_proof.ProvedBy, link.purpose))
     queries.forget_mail_proofs(act, user_id=person.id)
     if is_first:
         first_address.finish(asked, act, person.id, link.session_id)
