@@ -16,6 +16,7 @@ from auth.rules import refreshing
 from auth.rules.levels import lacks_step
 from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.refusals import Refusal
+from auth.rules.users import is_banned
 from auth.web import audit, facts, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
@@ -106,7 +107,17 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
     asked.noted.note(user_id=row.user_id)
     if refusal == "over_request_rate_limit":
         return refused_by_limit(asked, row)
+    if refusal == _NOT_FOUND and _is_banned(asked, row.user_id):
+        return ApiError("refresh.user_banned")
     return ApiError(refusal)
+
+
+def _is_banned(asked: Asked, user_id: str) -> bool:
+    """Whether a user is banned now. The ban may have ended the session while a refresh waited for its lock:
+    after the wait, `lock_session` reads again only the session.
+    """
+    person = queries.select_person(asked.db, user_id=user_id, session_id=None)
+    return person is not None and is_banned(facts.person_of(person), person.now)
 
 
 def _refresh(

@@ -119,6 +119,16 @@ class TestTokens:
         renewed = device.client.refresh(client, tokens["refresh_token"]).json
         assert claims_of(renewed["id_token"])["sid"] == id_token["sid"]
 
+    def test_page_of_a_session_that_ends_meanwhile_is_still_shown(self, device, visitor, database):
+        page = device.enter(visitor)
+        assert page.status == 200
+        session_id = database.value("SELECT session_id FROM browser_sessions")
+        end = "LOCK TABLE oauth_requests; UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %s"
+        with database.locked("sessions", session_id, end) as lock:
+            shown = lock.start(lambda: visitor.visit(page.url))
+        assert shown.result().status == 200
+        assert visitor.visit(page.url).url.startswith(f"{SITE}/sign-in?")
+
     def test_audience_is_the_resource_that_the_device_asked_for(self, client, database, visitor):
         resources = ["https://api.example.com/"]
         device = begin(client, make_television(database, resources=resources), resource=resources[0])

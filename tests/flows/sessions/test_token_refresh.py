@@ -303,6 +303,19 @@ class TestRefusals:
         assert_error(session.refresh(), 400, "user_banned", msg)
         assert database.everything() == before
 
+    def test_refresh_that_waits_for_a_ban_is_told_of_it(self, session, alice, client, service_role, database):
+        with database.locked("sessions", session.id) as lock:
+            # First in the queue for the session's row, but already the holder of the user's.
+            ban = lock.start(
+                lambda: client.put(
+                    f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role
+                )
+            )
+            waiting = lock.start(session.refresh)
+        assert ban.result().status_code == 200
+        msg = "Invalid Refresh Token: this user is banned"
+        assert_error(waiting.result(), 400, "user_banned", msg)
+
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = statements_run()
         for token in ("", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56, session.access_token):

@@ -59,7 +59,7 @@ def enter_code(problem: Problem | None = None) -> Response:
     code = user_codes.canonical(typed)
     shown = user_codes.shown(code) if user_codes.macs(code) else ""
     here = f"device?{urlencode({'user_code': shown})}" if shown else "device"
-    if to_step := _step_before(here):
+    if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
     if request.method == "POST" and not problem:
         return redirect_to_own(f"device/consent?{urlencode({'request': _enter()})}")
@@ -77,7 +77,8 @@ def decide(problem: Problem | None = None) -> Response:
         return Response()
     id = known_id(request.values.get("request", ""), "oauth_authorization_not_found")
     here = f"device/consent?{urlencode({'request': id})}"
-    if to_step := _step_before(here):
+    known = browser_sessions.resume(Level.AAL2)
+    if to_step := _step_before(here, known):
         return to_step
     if request.method == "POST" and not problem:
         return _decided(id, read_form(form_schemas.DeviceForm())["action"])
@@ -93,14 +94,14 @@ def decide(problem: Problem | None = None) -> Response:
         is_refused=not asked.may_use,
         decides="device/consent",
         fields={"request": id},
-        account=account_name(browser_sessions.resume()),
+        account=account_name(known),
         **_shown(asked),
     )
 
 
-def _step_before(here: str) -> Response | None:
-    """Redirect to the missing step: the sign-in, the second step or the proof."""
-    known, way_back = browser_sessions.resume(Level.AAL2), urlencode({"next": here})
+def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Response | None:
+    """Redirect to the step that this browser lacks: the sign-in, the second step or the proof."""
+    way_back = urlencode({"next": here})
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
     if known.lacks_level:
