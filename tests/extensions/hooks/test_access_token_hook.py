@@ -17,7 +17,15 @@ from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment, type_in
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
+from tests.support.users import (
+    DAVE,
+    PASSWORD,
+    WRONG_PASSWORD,
+    refresh,
+    session_of,
+    sign_in,
+    sign_up_anonymously,
+)
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
@@ -298,6 +306,20 @@ class TestNothingIsLost:
         client = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION, **limits).test_client()
         assert [alice.try_to_sign_in(client=client).status_code for _ in range(4)] == [503] * 4
         assert database.value("SELECT last_sign_in_at FROM users") is None
+
+    def test_password_of_nobody_is_refused_like_a_wrong_one(self, make_app, define):
+        """Until the proof of an address, after a request for a message, a sign-up's password is nobody's."""
+        define(SAME)
+        settings = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_RATE_LIMITS_ENABLED": "true"}
+        client = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION, **settings).test_client()
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        client.post("/magiclink", json={"email": DAVE})
+        seen = []
+        for password in (WRONG_PASSWORD, PASSWORD):
+            response = sign_in(client, DAVE, password)
+            assert_error(response, 401, "invalid_credentials", "Invalid login credentials")
+            seen.append([response.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")])
+        assert seen == [["10", "9"], ["10", "8"]]
 
     def test_link_still_works(self, either, alice, outbox, database):
         client, answer = either
