@@ -11,7 +11,7 @@ MUTANTS = [
     ("return not is_anonymous(user)", "return True"),
     ('("aal1", "aal2", "proof")', '("aal2", "proof")'),
     ("user.oldest_factor_at > moment", "user.oldest_factor_at < moment"),
-    ('session.aal >= "aal2" or not user.has_second_step', "not user.has_second_step"),
+    ('aal >= "aal2" or not user.has_second_step', "not user.has_second_step"),
     ('("aal2", "proof", "enrol") and has_factor', '("aal2", "proof") and has_factor'),
 ]
 
