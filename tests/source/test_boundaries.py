@@ -274,4 +274,5 @@ def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
         if ast.unparse(call.func) in ("audit.record", "queries.record_acts")
         and ast.unparse(call.args[0]) not in ("tx", "act")
     }
-    # A use of a JWT is no change, and the files of keys are no rows.
+    # The files of keys are no rows.
+    assert outside == {("auth/core/keys/rotation.py", "db")}
