@@ -5,12 +5,12 @@ Times are in seconds.
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
-# For a proof, unless `AUTH_REAUTHENTICATION_AGE` is shorter. `fresh_age` in SQL is the same.
+# For a proof, unless `AUTH_REAUTHENTICATION_AGE` is shorter.
 PROOF_AGE = 15 * MINUTE
 
 LINK_LIFETIME = HOUR
 INVITATION_LIFETIME = 7 * DAY
-# Of the links of notices. `recent_age` in SQL is the same.
+# Of the links of notices.
 UNDO_LIFETIME = 7 * DAY
 MAIL_CODE_LIFETIME = HOUR
 SMS_CODE_LIFETIME = 10 * MINUTE

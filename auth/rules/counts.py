@@ -1,4 +1,4 @@
-"""What is counted (rules 28, 29 and 30): which limits a verdict counts for, and what a count says."""
+"""What is counted (rules 27 to 29): known networks, and which limits a verdict counts for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,25 +47,6 @@ class Allowance:
 
     own: tuple[int, int]
     of_all: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A count, and when its window ends."""
-
-    count: int
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """`refused_by` is the used-up limit; if there is one, the verdict must not be told. `first` is the first
-    count.
-    """
-
-    counts: dict[Limit, Count]
-    refused_by: Limit | None = None
-    first: Count | None = None
 
 
 def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
@@ -125,48 +106,6 @@ def password_limits(
     holder, subject = ("nobody", address) if owner is None else ("user", owner)
     of_address = limits_of("login", "account", address, here, is_known=is_known, allowance=allowance)
     return of_address + limits_of(holder, holder, subject, here, is_known=is_known, allowance=allowance)
-
-
-def add_to_count(known: Count | None, limit: Limit, tries: int, now: datetime) -> Count:
-    """A window begins with its first try, and ends at its moment."""
-    if known is None or known.expires_at <= now:
-        return Count(tries, now + timedelta(seconds=limit.seconds))
-    return Count(known.count + tries, known.expires_at)
-
-
-def verdict(
-    limits: Sequence[Limit], known: dict[Limit, Count], *, is_right: bool, now: datetime, tries: int = 1
-) -> Verdict:
-    """Rule 28: count a verdict in one limit after the other. Beyond the first that is used up it is not told.
-
-    A right one is taken from the counts again; if it is refused, it counts as wrong: a count that does not
-    move would tell it.
-    """
-    counts = dict(known)
-    first = None
-    for limit in limits:
-        counts[limit] = add_to_count(counts.get(limit), limit, tries, now)
-        first = first or counts[limit]
-        if counts[limit].count > limit.amount:
-            return Verdict(counts=counts, refused_by=limit, first=first)
-    if is_right:
-        for limit in limits:
-            counts[limit] = add_to_count(counts[limit], limit, -tries, now)
-    return Verdict(counts=counts, first=first)
-
-
-def tightest_window(
-    windows: Sequence[Limit], known: dict[Limit, Count], now: datetime
-) -> tuple[Limit, Count] | None:
-    """Rule 31: count in each window until one refuses; return that, or the one with the least left."""
-    tightest: tuple[Limit, Count] | None = None
-    for window in windows:
-        counted = add_to_count(known.get(window), window, 1, now)
-        if tightest is None or window.amount - counted.count < tightest[0].amount - tightest[1].count:
-            tightest = window, counted
-        if counted.count > window.amount:
-            break
-    return tightest
 
 
 def _is_mail_proved(network: Network, now: datetime) -> bool:

@@ -54,11 +54,6 @@ def due_at(previous: datetime | None, *, is_mail: bool, now: datetime) -> dateti
     return max(now, previous + (_PAUSE_OF_MAIL if is_mail else _PAUSE_OF_SMS))
 
 
-def waits_for_others(*, is_notice: bool, attempts: int, next_attempt_at: datetime, now: datetime) -> bool:
-    """Whether a notice is not late, but waits for others of its kind, or for the next window of the total."""
-    return is_notice and attempts == 0 and next_attempt_at > now
-
-
 def is_beyond_tenth(
     of_network: int | None, most: int, *, is_proved: bool, recipient_left: int | None
 ) -> bool:

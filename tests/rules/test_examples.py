@@ -23,7 +23,7 @@ from auth.rules import (
 )
 from auth.rules.admission import Admission
 from auth.rules.clients import Client
-from auth.rules.counts import Allowance, Count, Limit, Network
+from auth.rules.counts import Allowance, Limit, Network
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
 from auth.rules.links import Link
@@ -33,7 +33,9 @@ from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import Address, User
+from tests.support import counting
 from tests.support.cases import cases
+from tests.support.counting import Count
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -139,7 +141,7 @@ ALLOWANCE = Allowance((2, 60), (5, 60))
 
 
 def told(known: dict[Limit, Count], is_right: bool) -> Any:
-    verdict = counts.verdict([OWN, OF_ALL], known, is_right=is_right, now=NOW)
+    verdict = counting.verdict([OWN, OF_ALL], known, is_right=is_right, now=NOW)
     return verdict.refused_by and verdict.refused_by.kind, verdict.counts[OWN].count
 
 

@@ -19,6 +19,7 @@ def compare(tables: Tables) -> Compared:
         tables,
         """jsonb_build_array(
              end_of(s, (a -> 'lifetime')::integer, (a ->> 'timebox')::float::integer),
+             is_live(s, (a -> 'lifetime')::integer, (a ->> 'timebox')::float::integer),
              extract(epoch FROM authenticated_at(s)), extract(epoch FROM proved_at(s)))""",
     )
     return Compared(tables.seed, asked, answers)
@@ -26,9 +27,10 @@ def compare(tables: Tables) -> Compared:
 
 def decide(rules, case: Case) -> list[object]:
     user, session, policy, now, _ = case
-    proved_at = rules.proved_at(session)
+    end, proved_at = rules.end_of_session(user, session, policy, now), rules.proved_at(session)
     return [
-        rules.end_of_session(user, session, policy, now),
+        end,
+        end is None,
         rules.authenticated_at(session).timestamp(),
         proved_at and proved_at.timestamp(),
     ]

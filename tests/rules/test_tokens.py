@@ -52,7 +52,8 @@ def compare(tables: Tables) -> Compared:
                      caller_state(u, CASE WHEN (a -> 'has_session')::boolean THEN s END, expires, lifetime, timebox,
                                   a ->> 'aal', a ->> 'level', a ->> 'required'),
                      client_state(u, s, k, expires, lifetime, timebox, a ->> 'required'),
-                     api_key_state(u, own, expires, a ->> 'required'))
+                     api_key_state(u, own, expires, a ->> 'required'),
+                     own.id IS NOT NULL AND is_live(own))
               FROM (SELECT (a ->> 'expires_at')::bigint AS expires, (a -> 'lifetime')::integer AS lifetime,
                            (a ->> 'timebox')::float::integer AS timebox) AS of_settings
               LEFT JOIN oauth_clients AS k ON k.id = (a ->> 'client_id')::uuid
@@ -86,7 +87,7 @@ def api_key(tables: Tables, owner: str) -> dict[str, object]:
     }
 
 
-def decide(rules, each) -> list[str]:
+def decide(rules, each) -> list[object]:
     (user, session, policy, now, asked), client_row, key_row, caller_row = each
     expires_at = moment_of(asked["expires_at"])
     client = client_row and client_of(client_row)
@@ -97,7 +98,7 @@ def decide(rules, each) -> list[str]:
         rules.refusal_of_client_session(user, session, client, expires_at, policy, now),
         rules.refusal_of_api_key(user, key, expires_at, policy, now),
     ]
-    return [refusal or "live" for refusal in refusals]
+    return [*(refusal or "live" for refusal in refusals), rules.end_of_key(key, now) is None]
 
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):
