@@ -136,7 +136,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     The user gets a notice, and keeps all other ways to sign in.
     """
     row = found_provider(name)
-    with targets.on_holders(asked, [email], claim=lambda act: act.share_provider(row.id)) as (act, ids):
+    with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
         held = act.read(queries.select_provider_facts, id=row.id)
         if held is None or held.issuer != row.issuer:
             raise ApiError("custom_provider_not_found")
