@@ -76,11 +76,20 @@ DELETE FROM factor_challenges
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_unverified_factors(batch integer, enrolment_lifetime integer)
-DELETE FROM factors
- WHERE id = ANY (ARRAY(SELECT id FROM factors
-                        WHERE verified_at IS NULL
-                          AND created_at <= now() - make_interval(secs => :enrolment_lifetime)
-                        LIMIT :batch));
+-- Locks the users first, as acts do: the trigger of factors needs them.
+WITH expired AS MATERIALIZED (
+  SELECT f.id, f.user_id
+    FROM factors AS f
+   WHERE f.verified_at IS NULL AND f.created_at <= now() - make_interval(secs => :enrolment_lifetime)
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM expired))
+     FOR UPDATE OF u SKIP LOCKED
+)
+DELETE FROM factors AS f
+ USING expired
+  JOIN locked ON locked.id = expired.user_id
+ WHERE f.id = expired.id AND f.verified_at IS NULL;
 
 -- name: delete_expired_id_tokens(batch integer)
 -- After an hour the id_token is refused as expired, so its hash is no longer needed.

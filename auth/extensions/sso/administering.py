@@ -62,6 +62,7 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
     try:
         with targets.act(asked) as act:
+            act.lock_users([])  # there is nothing to read, and this has the time
             queries.insert_identity_provider(act, id=id, client_secret=sealed, **columns)
             queries.add_domains_of_provider(act, id=id, domains=values["domains"])
             _record(act, "provider_added", id, values)
@@ -135,7 +136,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     The user gets a notice, and keeps all other ways to sign in.
     """
     row = found_provider(name)
-    with targets.on_holders(asked, [email], claim=lambda act: act.share_provider(row.id)) as (act, ids):
+    with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
         held = act.read(queries.select_provider_facts, id=row.id)
         if held is None or held.issuer != row.issuer:
             raise ApiError("custom_provider_not_found")

@@ -57,13 +57,10 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
         return create_addressed_user(act, body, new_id, "invitation", **own)
 
-    # The constraint decides who gets the address.
-    def begin(act: Act) -> None:
-        claim(act)
-        insert(act)
-
     find = partial(queries.find_holder, address=email)
-    with acts.on_found(asked.db, find, before=begin) as (act, holders):
+    # The constraint decides who gets the address.
+    with acts.on_found(asked.db, find, before=insert) as (act, holders):
+        claim(act)
         holder = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
         if holder is None:
             raise unavailable()

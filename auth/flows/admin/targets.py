@@ -10,7 +10,7 @@ from auth.web.errors import ApiError, found
 from sql import Runner, acts, queries
 from sql.acts import Act
 
-# Runs first in an act on one of many users, and marks it as done.
+# Runs in an act on one of many users, once the user is locked, and marks it as done.
 Claim = Callable[[Act], object]
 
 
@@ -19,11 +19,10 @@ def nothing(_act: Act) -> None:
 
 
 @contextmanager
-def act(asked: Asked, claim: Claim = nothing) -> Iterator[Act]:
+def act(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
     has been demoted or signed out meanwhile."""
     with acts.begin(asked.db) as act:
-        claim(act)
         yield act
         check_actor(asked, act)
 
@@ -34,21 +33,29 @@ def on(
 ) -> Iterator[tuple[Act, "queries.SelectPerson"]]:
     """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
     Refuse if the caller may not change this user."""
-    with act(asked, claim) as begun:
-        yield begun, lock(asked, begun, user_id, session_id)
+    with act(asked) as begun:
+        begun.lock_users([user_id])
+        claim(begun)
+        yield begun, read(asked, begun, user_id, session_id)
 
 
 @contextmanager
 def on_holders(
-    asked: Asked, addresses: Sequence[str], user_id: str | None = None, claim: Claim = nothing
+    asked: Asked,
+    addresses: Sequence[str],
+    user_id: str | None = None,
+    *,
+    before: Callable[[Act], object] = nothing,
+    claim: Claim = nothing,
 ) -> Iterator[tuple[Act, Sequence[str]]]:
     """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
-    these others, too."""
+    these others, too. `before` takes the locks that come before users."""
 
     def find(on: Runner) -> list[str | None]:
         return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
 
-    with acts.on_found(asked.db, find, claim) as (act, ids):
+    with acts.on_found(asked.db, find, before) as (act, ids):
+        claim(act)
         yield act, [id for id in ids if id != user_id]
         check_actor(asked, act)
 

@@ -63,7 +63,7 @@ def update_user(
 ) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
     addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
-    with targets.on_holders(asked, addresses, user_id, claim) as (act, holders):
+    with targets.on_holders(asked, addresses, user_id, claim=claim) as (act, holders):
         before = targets.read(asked, act, user_id)
         return _update(asked, act, before, body, password_hash, holders)
 

@@ -18,8 +18,14 @@ from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.openid import insert_client
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.tables import Rows
-from tests.system.faults import extension_conversations, factor_conversations
-from tests.system.faults.conversations import REQUESTS, Ask, Prepare, Stage
+from tests.system.faults import (
+    console_conversations,
+    conversations,
+    extension_conversations,
+    factor_conversations,
+    page_conversations,
+)
+from tests.system.faults.conversations import Ask, Prepare, Stage
 
 KINDS = {
     "counts": ["failure_counts"],
@@ -81,7 +87,7 @@ class Order:
             for holder in holders:
                 holder.rollback()
             answer = asked.result(timeout=20)
-            assert answer.status_code < 500, answer.text
+            assert answer.status_code < 500, answer.get_data(as_text=True)
         return found
 
     def _has_stopped(self, asked: "Future[Any]") -> bool:
@@ -151,7 +157,12 @@ def order(all_rows, database_url) -> Order:
 
 FLOWS: dict[str, Prepare] = {
     name: prepare
-    for name, prepare in (REQUESTS | factor_conversations.REQUESTS | extension_conversations.REQUESTS).items()
+    for requests in (
+        *(conversations.REQUESTS, factor_conversations.REQUESTS, page_conversations.REQUESTS),
+        *(extension_conversations.REQUESTS, extension_conversations.LONG_REQUESTS),
+        console_conversations.REQUESTS,
+    )
+    for name, prepare in requests.items()
     if not name.startswith(READ)
 }
 
