@@ -72,9 +72,9 @@ class End:
 
 
 def what_ends(reason: Reason, *, has_session: bool) -> End:
-    """What a reason ends. Without a session of the act, whatever the size, all sessions end.
+    """What a reason ends. Without a session that it is about, whatever the size, all sessions end.
 
-    A first factor also ends what is below its level: API keys, and what its session opened.
+    A first factor ends more than its size: what is below its level, API keys and what its session opened.
     """
     size = SIZES[reason]
     if size == "everything":

@@ -25,8 +25,8 @@ OF_SIGN_UPS = ("signup", "sms_signup")
 def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
     """Whether a proof removes everything else that the user holds.
 
-    No proof of an address is the first one that the user did not have, or added when the other one was proved
-    already. An administrator's word is one only for a sign-up: nobody else set what the user holds.
+    That of an address which the user does not hold is none, nor that of one which was added when the other one
+    was proved already. An administrator's word is one only for a sign-up, whose maker nobody knows.
     """
     if proof == "administrator" and user.made_by != "signup":
         return False
@@ -42,7 +42,10 @@ def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -
 
 
 def keeps_password(user: User, proof: ProvedBy) -> bool:
-    """Whether a first proof keeps the password: that of a sign-up its own, or one that is vouched for."""
+    """Whether a first proof keeps the password: only a sign-up's own link or code does.
+
+    It keeps that of the sign-up or of a generated link, or one that is vouched for. Every other removes it.
+    """
     if proof not in OF_SIGN_UPS or not user.has_password:
         return False
     return user.made_by in ("signup", "link") or user.is_password_vouched

@@ -55,7 +55,11 @@ def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
 
 
 def lacks_level(user: User, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime) -> bool:
-    """Whether a session is below what a route demands. One that lacks a step may enrol a factor."""
+    """Whether a session is below what a route demands.
+
+    One whose user has no factor yet may enrol one, even at `aal0`. With any factor, a passkey too, that takes
+    `aal2`.
+    """
     own = level_of(session, aal, now)
     if own >= "aal2":
         return False

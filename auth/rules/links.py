@@ -25,8 +25,8 @@ _CHANGES = ("email_change", "phone_change")
 class Link:
     """A link, a code or both. `is_of_sign_up` if it carries a sign-up's own password and data.
 
-    `newer` is the number of newer links of the user and purpose that do not. `browser` is that of the page
-    which asked for the code, None for any.
+    `newer` is the number of newer links of the same user and purpose, without those of sign-ups. `browser` is
+    that of the page which asked for the code, None for any.
     """
 
     purpose: str
