@@ -25,8 +25,8 @@ OF_SIGN_UPS = ("signup", "sms_signup")
 def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
     """Whether a proof removes everything else that the user holds.
 
-    That of an address which the user does not hold is none, nor that of one which was added when the other one
-    was proved already. An administrator's word is one only for a sign-up, whose maker nobody knows.
+    That of an address which the user does not hold is none, nor that of one which was added when the other
+    one was proved already. An administrator's word is one only for a sign-up, whose maker nobody knows.
     """
     if proof == "administrator" and user.made_by != "signup":
         return False
