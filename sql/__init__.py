@@ -141,7 +141,7 @@ class Runner:
     @property
     def acted_at(self) -> datetime:
         """The time of the act, for its statements with a parameter of this name."""
-        raise RuntimeError("this statement writes for an act, which has to read its facts before")
+        raise RuntimeError("this statement writes for an act")
 
 
 def query_of(statement: Statement) -> Callable[..., Any]:

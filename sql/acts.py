@@ -13,7 +13,8 @@ A refresh locks its session alone: what ends a user ends the rows of the session
 must end is ended by another act, which locks the user first.
 
 The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, or that
-of the lock of users if there is nothing to read. Its statements write it: they have a parameter `acted_at`.
+of the lock of users if there is nothing to read; acts of no user ask for it when they write. Statements that
+write it have a parameter `acted_at`.
 `now()` is BEGIN, which may be before what the previous holder of a lock wrote.
 """
 
@@ -64,7 +65,9 @@ class Act(Transaction):
 
     @property
     def acted_at(self) -> datetime:
-        return self._acted_at or self._locked_at or super().acted_at
+        if self._acted_at is None:
+            self._acted_at = self._locked_at or queries.select_clock(self).now
+        return self._acted_at
 
     def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
         """Run a statement that reads facts after the locks, with their `now`, and return its row."""

@@ -33,6 +33,9 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        ) AS added (email_at, phone_at)
  WHERE u.id = :user_id;
 
+-- name: select_clock() -> row
+SELECT clock_timestamp() AS now;
+
 -- name: find_holder(address text) -> row (id?)
 SELECT (SELECT id FROM users WHERE email = :address OR phone = :address) AS id;
 

@@ -1997,6 +1997,11 @@ class SelectPerson(NamedTuple):
 
 def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...
 
+class SelectClock(NamedTuple):
+    now: datetime
+
+def select_clock(on: Runner, /) -> SelectClock: ...
+
 class FindHolder(NamedTuple):
     id: str | None
 

@@ -211,7 +211,9 @@ _FOREIGN = re.compile(
     r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
-_TRANSACTION = re.compile(r"(\w+\.)*(transaction|act|begin|on|on_found|on_holders|locked|refresh)\(.*\)", re.DOTALL)
+_TRANSACTION = re.compile(
+    r"(\w+\.)*(transaction|act|begin|on|on_found|on_holders|locked|refresh)\(.*\)", re.DOTALL
+)
 
 
 def waiting_inside(source: str) -> Iterator[str]:

@@ -111,16 +111,32 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
     assert next(owners, None) is None
 
 
-def test_act_has_no_time_before_it_has_read_facts(db, alice):
+def test_time_of_an_act_is_that_of_its_first_facts(db, alice):
     with acts.on(db, alice.id) as act:
-        with pytest.raises(RuntimeError, match="read its facts"):
-            assert act.acted_at
         assert act.read(queries.select_person, user_id=str(uuid.uuid4()), session_id=None) is None
-        with pytest.raises(RuntimeError, match="read its facts"):
-            assert act.acted_at
         first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
         act.read(queries.select_person, user_id=alice.id, session_id=None)
         assert act.acted_at == first.now
+
+
+def test_act_that_reads_nothing_has_the_time_of_its_lock_else_that_of_its_first_write(db, database, alice):
+    def lock():
+        with acts.on(db, alice.id) as act:
+            return act.acted_at
+
+    with database.locked("users", alice.id) as row:
+        waiting = row.start(lock)
+        before_commit = database.now()
+    assert waiting.result() > before_commit
+    with acts.begin(db) as act:
+        before = database.now()
+        assert act.acted_at > before
+        assert act.acted_at == act.acted_at
+
+
+def test_statement_of_an_act_does_not_run_without_one(db):
+    with pytest.raises(RuntimeError, match="writes for an act"):
+        queries.delete_user(db, user_id=None)
 
 
 def lock(parts, session):
