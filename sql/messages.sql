@@ -2,7 +2,9 @@
 --   -> row (amount?, remaining?, resets_in?, of_network?, seconds_left?)
 -- Counts a request for a message in the windows of its recipient, of which the tightest is returned, and in
 -- its network's tenth of the total of the channel. A null address is not proved, a null site has no tenth.
-SELECT EXISTS (SELECT FROM users WHERE has_proved(users, :address)) AS is_proved,
+SELECT EXISTS (SELECT
+                 FROM users AS u
+                WHERE u.email = :address AND u.email_proved OR u.phone = :address AND u.phone_proved) AS is_proved,
        recipient.amount, recipient.remaining, recipient.resets_in, tenth.count AS of_network,
        tenth.seconds_left
   FROM take_from_windows(:windows) AS recipient

@@ -177,8 +177,8 @@ DELETE FROM users AS gone
           ORDER BY u.id
             FOR UPDATE OF u
        ))
-RETURNING record_acts(:origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
-                      jsonb_build_object('because', :because));
+RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
+                         jsonb_build_object('because', :because));
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                authorization_code_lifetime integer, opened_by uuid,

@@ -46,10 +46,13 @@ UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_a
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
 --                     backed_up boolean, acted_at timestamptz) -> row
-INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key,
-                     sign_count, transports, aaguid, backup_eligible, backed_up)
-VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :credential_id, :public_key,
-        :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
+WITH first AS (
+  UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
+)
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, created_at, updated_at, credential_id,
+                     public_key, sign_count, transports, aaguid, backup_eligible, backed_up)
+VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :acted_at, :acted_at, :credential_id,
+        :public_key, :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
@@ -73,6 +76,3 @@ UPDATE factors
    SET friendly_name = :friendly_name, updated_at = now()
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey'
 RETURNING passkey_object(factors)::text AS object;
-
--- name: remove_passkey(user_id uuid, passkey_id uuid)
-SELECT count(*) FROM remove_factors(:user_id, ARRAY[:passkey_id]);

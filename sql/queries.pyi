@@ -731,7 +731,7 @@ class ListVerifiedFactors(NamedTuple):
 
 def list_verified_factors(on: Runner, /, *, user_id: str | None) -> list[ListVerifiedFactors]: ...
 
-def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, verified_before: datetime | str | None, kept_until: datetime | str | None) -> int: ...
 
 class ListFactors(NamedTuple):
     id: str
@@ -1952,8 +1952,6 @@ class RenamePasskey(NamedTuple):
 
 def rename_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None, friendly_name: str | None) -> RenamePasskey: ...
 
-def remove_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
-
 class SelectPerson(NamedTuple):
     id: str
     role: str
@@ -2034,7 +2032,7 @@ def select_message(on: Runner, /, *, id: str | None) -> SelectMessage | None: ..
 
 class HurryMessage(NamedTuple):
     notified: str
-    record_acts: str
+    record_acts_at: str
 
 def hurry_message(on: Runner, /, *, id: str | None) -> HurryMessage | None: ...
 
@@ -2137,7 +2135,6 @@ class RaiseSession(NamedTuple):
     amr: Any
     issued_at: int
     user_object: str
-    passed: str | None
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
@@ -2345,7 +2342,7 @@ class SelectHolder(NamedTuple):
 
 def select_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectHolder | None: ...
 
-def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, codes_before: datetime | str | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 
@@ -2537,7 +2534,7 @@ def record_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
 class RecordWebhookFailure(NamedTuple):
     is_news: bool
     disabled_reason: str | None
-    told: str | None
+    told: int | None
     recorded: str
 
 def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...

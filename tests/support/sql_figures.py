@@ -12,7 +12,9 @@ from tests.support import previous_release
 
 MOST_LINES, MOST_PARAMETERS = 40, 12
 # Reports of the console, the doctor and the audit log may be long.
-REPORTS = frozenset({"count_hours", "diagnose_pages", "list_timeline", "search_audit", "select_health", "select_summary"})
+REPORTS = frozenset(
+    {"count_hours", "diagnose_pages", "list_timeline", "search_audit", "select_health", "select_summary"}
+)
 _TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER ", re.MULTILINE)
 
 
@@ -47,7 +49,9 @@ def too_long() -> Iterator[str]:
 
 
 def figures() -> dict[str, object]:
-    texts = [path.read_text() for path in schema.FUNCTIONS.glob("*.sql") if path.name != previous_release.FILE]
+    texts = [
+        path.read_text() for path in schema.FUNCTIONS.glob("*.sql") if path.name != previous_release.FILE
+    ]
     statements = sql.load_statements()
     return {
         "SQL functions": sum(len(parts) for parts in functions().values()),

@@ -1,6 +1,7 @@
 """Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.rules.factors import may_verify
+from auth.rules.policy import RECENT_AGE
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -271,7 +273,7 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
         if factor.is_verified:
             notify(asked, tx, caller, "factor_removed")
             _record(tx, caller, "factor_removed", factor, "user.updated")
-        queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
+        delete(tx, caller.id, [factor.id])
 
 
 def remove_recent(asked: Asked, tx: acts.Act, caller: Person, ids: list[str]) -> None:
@@ -279,7 +281,13 @@ def remove_recent(asked: Asked, tx: acts.Act, caller: Person, ids: list[str]) ->
     for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
         notify(asked, tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(tx, caller, "factor_removed", factor, None)
-    queries.remove_factors(tx, user_id=caller.id, ids=ids)
+    delete(tx, caller.id, ids)
+
+
+def delete(act: acts.Act, user_id: str, ids: Sequence[str]) -> None:
+    """Delete factors and passkeys. The links of notices ask for those that are not recent for seven days."""
+    moments = {"verified_before": act.acted_at - RECENT_AGE, "kept_until": act.acted_at + RECENT_AGE}
+    queries.remove_factors(act, user_id=user_id, ids=ids, **moments)
 
 
 def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
@@ -294,7 +302,7 @@ def remove_of(asked: Asked, tx: acts.Act, user: Person, factor_id: str) -> None:
     if factor.is_verified:
         notify(asked, tx, user, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
-    queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
+    delete(tx, user.id, [factor.id])
     queries.forget_factors(tx, user_id=user.id)
 
 

@@ -127,7 +127,7 @@ def _remove(asked: Asked, tx: Act, user: Person, passkey_id: str) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
     notify(asked, tx, user, "passkey_removed")
-    queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
+    factors.delete(tx, user.id, [passkey_id])
     if asked.actor != "service_role":
         # The user is as before the passkey. A proved address, however, is not replaced by an unproved one.
         removal.check_remaining(asked, tx, user.id, password_counts=True)
