@@ -7,16 +7,16 @@ ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, mail_proved_at
 -- For a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
--- name: count_verified_factors(user_id uuid) -> row
-SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
+-- name: count_verified_factors(user_id uuid) -> row (names?)
+SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total,
+       array_remove(array_agg(friendly_name) FILTER (WHERE factor_type <> 'passkey'), '') AS names
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
---                     most_unverified_factors integer, acted_at timestamptz) -> row?
--- Inserts nothing if a verified factor has the name. Beyond `most_unverified_factors`, replaces the oldest
--- unverified one: a refusal would make users wait for abandoned enrolments. Call it with the user's row
--- locked.
+--                     most_unverified_factors integer, acted_at timestamptz)
+-- Beyond `most_unverified_factors`, replaces the oldest unverified one: a refusal would make users wait for
+-- abandoned enrolments. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
@@ -26,12 +26,7 @@ WITH replaced AS (
                          OFFSET :most_unverified_factors - 1))
 )
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, created_at)
-SELECT :id, :user_id, :factor_type, :friendly_name, :secret, :acted_at
- WHERE NOT EXISTS (SELECT
-                     FROM factors
-                    WHERE user_id = :user_id AND friendly_name = :friendly_name AND friendly_name <> ''
-                      AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
-RETURNING id;
+VALUES (:id, :user_id, :factor_type, :friendly_name, :secret, :acted_at);
 
 -- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
 -- `is_begun_here` if this session began to enrol it.
@@ -93,9 +88,9 @@ UPDATE factors
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
 
--- name: rename_factor(id uuid, user_id uuid, friendly_name text) -> row?
+-- name: rename_factor(id uuid, user_id uuid, friendly_name text, acted_at timestamptz) -> row?
 UPDATE factors AS f
-   SET friendly_name = :friendly_name, updated_at = now()
+   SET friendly_name = :friendly_name, updated_at = :acted_at
   FROM factors AS old
  WHERE f.id = :id AND f.user_id = :user_id AND f.factor_type <> 'passkey' AND f.verified_at IS NOT NULL
    AND old.id = f.id

@@ -159,11 +159,11 @@ UPDATE users
        updated_at = :acted_at
  WHERE id = :user_id AND :provider = 'email';
 
--- name: set_password(user_id uuid, password_hash text)
+-- name: set_password(user_id uuid, password_hash text, acted_at timestamptz)
 -- The only writer of a password. `sign_in` stores another hash of the same one.
 UPDATE users
    SET password_hash = :password_hash, sign_up_hash = NULL, password_leaked_at = NULL,
-       password_vouched = NULL, updated_at = now()
+       password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 
 -- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)

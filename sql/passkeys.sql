@@ -40,8 +40,8 @@ SELECT id, user_id, public_key, friendly_name, verified_at
 -- name: select_counter(id uuid) -> row? (sign_count?, backup_eligible?)
 SELECT sign_count, backup_eligible FROM factors WHERE id = :id;
 
--- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
-UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now() WHERE id = :id;
+-- name: use_credential(id uuid, sign_count bigint, backed_up boolean, acted_at timestamptz)
+UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = :acted_at WHERE id = :id;
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
@@ -71,8 +71,8 @@ SELECT id, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey';
 
--- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text) -> row
+-- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text, acted_at timestamptz) -> row
 UPDATE factors
-   SET friendly_name = :friendly_name, updated_at = now()
+   SET friendly_name = :friendly_name, updated_at = :acted_at
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey'
 RETURNING passkey_object(factors)::text AS object;

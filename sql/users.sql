@@ -56,8 +56,8 @@ INSERT INTO users (id, user_metadata, made_by)
 VALUES (:user_id, merge_metadata('{}', :user_metadata), 'anonymous')
 RETURNING id;
 
--- name: convert_user(user_id uuid)
-UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
+-- name: convert_user(user_id uuid, acted_at timestamptz)
+UPDATE users SET converted_at = :acted_at, updated_at = :acted_at WHERE id = :user_id;
 
 -- name: select_user_of_address(address text) -> row?
 SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
@@ -83,15 +83,15 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
--- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text)
---   -> row
+-- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text,
+--                   acted_at timestamptz) -> row
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
        new_email = coalesce(:new_email, u.new_email),
-       email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE now() END,
+       email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE :acted_at END,
        new_phone = coalesce(:new_phone, u.new_phone),
-       phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE now() END,
-       updated_at = now()
+       phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE :acted_at END,
+       updated_at = :acted_at
  WHERE u.id = :user_id
 RETURNING (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
 

@@ -30,7 +30,7 @@ SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp(
 -- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows
 SELECT id::text, provider FROM identities WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
--- name: remove_ways_to_sign_in(user_id uuid, ids text[], providers text[])
+-- name: remove_ways_to_sign_in(user_id uuid, ids text[], providers text[], acted_at timestamptz)
 WITH removed AS (
   DELETE FROM identities
    WHERE user_id = :user_id AND (id = ANY (:ids::uuid[]) OR provider = ANY (:providers))
@@ -46,7 +46,7 @@ UPDATE users AS u
        phone = CASE WHEN NOT gone.phone THEN u.phone END,
        phone_confirmed_at = CASE WHEN NOT gone.phone THEN u.phone_confirmed_at END,
        phone_proved = u.phone_proved AND NOT gone.phone,
-       updated_at = now()
+       updated_at = :acted_at
   FROM gone
  WHERE u.id = :user_id;
 

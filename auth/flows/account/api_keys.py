@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core import promises
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
@@ -30,12 +31,11 @@ def add(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     }
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, adding("api_key"), given=given)
-        notify(asked, tx, caller, "api_key_added")
-        row = queries.write_api_key(
-            tx, id=id, user_id=caller.id, session_id=asked.caller.session_id, **columns
-        )
-        if row is None:
+        if queries.count_own_api_keys(tx, user_id=caller.id).total >= promises.MOST_API_KEYS:
             raise ApiError("too_many_api_keys")
+        notify(asked, tx, caller, "api_key_added")
+        # The key has the level of the session that makes it.
+        row = queries.write_api_key(tx, id=id, user_id=caller.id, aal=caller.aal, **columns)
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}
         audit.record(tx, caller.id, caller.email, ["api_key_added"], [], **details)
     return row.object | {"key": key}

@@ -113,12 +113,12 @@ def _add(
 ) -> None:
     gets_email, was_anonymous = False, is_anonymous(facts.person_of(user))
     try:
-        if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
+        if not queries.insert_identity(tx, user_id=user.id, last_sign_in_at=None, **identity.row):
             raise ApiError("identity_already_exists")
         if was_anonymous:
             if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
-            gets_email = first_address.finish_by_identity(asked, tx, user.id, identity, session_id)
+            gets_email = first_address.finish_by_identity(asked, tx, user, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None

@@ -50,10 +50,9 @@ def enrol(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, add("factor"), given=given)
-        check_room(asked, tx, caller.id)
+        check_room(asked, tx, caller.id, name)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
-        if not queries.insert_factor(tx, secret=sealed, **columns):
-            raise ApiError("mfa_factor_name_conflict")
+        queries.insert_factor(tx, secret=sealed, **columns)
         # `select_factor` finds the session by this row, whose id stays in the database.
         assertions.write_challenge(tx, factor_type, None, **_owner(asked, factor_id))
     members = {"totp": _app_members(asked, caller, body, secret)} if secret else {}
@@ -237,11 +236,13 @@ def end_other_sessions(asked: Asked, tx: acts.Act, user_id: str) -> None:
         ends.end(tx, user_id, kept, "factor_added", voids=True)
 
 
-def check_room(asked: Asked, tx: acts.Act, user_id: str) -> None:
-    """Refuse if a locked user may not have another factor."""
-    most = asked.settings.mfa_max_enrolled_factors
-    if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
+def check_room(asked: Asked, tx: acts.Act, user_id: str, name: str = "") -> None:
+    """Refuse if a locked user may not have another factor, or none of this name."""
+    own = queries.count_verified_factors(tx, user_id=user_id)
+    if own.enrolled >= asked.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_enrolled_mfa_factors")
+    if name in (own.names or ()):
+        raise ApiError("mfa_factor_name_conflict")
 
 
 def rename(asked: Asked, factor_id: str, name: str) -> None:

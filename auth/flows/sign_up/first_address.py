@@ -15,7 +15,7 @@ from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
-from sql import queries
+from sql import Runner, queries
 from sql.acts import Act
 
 
@@ -68,17 +68,23 @@ def finish(asked: Asked, tx: Act, user_id: str, session_id: str | None) -> None:
     notify(asked, tx, person_of(tx, user_id), "address_added")
 
 
+def free_email(on: Runner, email: str | None) -> str | None:
+    """Return an email if no user has it."""
+    return email if email and queries.find_holder(on, address=email).id is None else None
+
+
 def finish_by_identity(
-    asked: Asked, tx: Act, user_id: str, identity: ExternalIdentity, session_id: str
+    asked: Asked, tx: Act, user: Person, identity: ExternalIdentity, session_id: str
 ) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
-    email, is_trusted = identity.email, identity.is_proved
-    row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=is_trusted)
-    if row.has_email:
-        queries.add_email_of_identity(tx, user_id=user_id, email=email)
-    _end_other_sessions(tx, user_id, session_id, voids=True)
-    notify(asked, tx, person_of(tx, user_id), "identity_linked", provider=identity.provider)
-    return row.has_email
+    email = None if user.email else free_email(tx, identity.email)
+    is_proved = email is not None and identity.is_proved
+    queries.convert_by_identity(tx, user_id=user.id, email=email, is_proved=is_proved)
+    if email:
+        queries.add_email_of_identity(tx, user_id=user.id, email=email)
+    _end_other_sessions(tx, user.id, session_id, voids=True)
+    notify(asked, tx, person_of(tx, user.id), "identity_linked", provider=identity.provider)
+    return email is not None
 
 
 def finish_by_passkey(asked: Asked, tx: Act, user_id: str, session_id: str) -> None:
