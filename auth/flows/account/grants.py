@@ -28,7 +28,7 @@ def add(
     asked: Asked,
     act: Act,
     user: Person,
-    client: Any,
+    client: "queries.SelectAskingClient",
     scopes: Sequence[str],
     request: Any,
     *,

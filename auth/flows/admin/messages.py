@@ -130,7 +130,7 @@ def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
     return message
 
 
-def _obstacle(message: Any) -> str | None:
+def _obstacle(message: "queries.SelectMessage") -> str | None:
     if message.outcome == "waiting":
         return None
     if message.channel == "logout":
@@ -185,7 +185,9 @@ def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[
     write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
 
 
-def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _invite_again(
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+) -> None:
     user = queries.select_person(tx, user_id=message.user_id, session_id=None)
     person = user and facts.person_of(user)
     if not user or not person or user.email != message.recipient:

@@ -2,8 +2,8 @@
 
 import uuid
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
@@ -25,6 +25,8 @@ from auth.web.errors import ApiError, found
 from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 
+Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"
+Named: TypeAlias = "Factor | queries.RenameFactor | queries.ListFactorsById"
 _DISABLED = {
     "totp": "mfa_totp_enroll_not_enabled",
     "webauthn": "mfa_webauthn_enroll_not_enabled",
@@ -89,7 +91,7 @@ def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) 
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Any) -> tuple[bytes, dict[str, Any]]:
+def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Factor) -> tuple[bytes, dict[str, Any]]:
     """Return a challenge for a security key, and the member of the response that has its options."""
     site, known = asked.parts.relying_party, queries.list_credentials(tx, user_id=caller.id)
     if factor.is_verified:
@@ -102,7 +104,7 @@ def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Any) -> tup
     return challenge, {"webauthn": options}
 
 
-def _ceremony(factor: Any) -> str:
+def _ceremony(factor: Factor) -> str:
     return "request" if factor.is_verified else "create"
 
 
@@ -165,7 +167,7 @@ def verify_webauthn(
     sent: dict[str, Any],
     *,
     for_client: bool = False,
-    added_before: Any = None,
+    added_before: datetime | None = None,
 ) -> Session:
     """Raise the caller's session to `aal2` by a security key."""
     _check_site(asked, sent)
@@ -191,7 +193,12 @@ def verify_webauthn(
 
 
 def _use_key(
-    asked: Asked, factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue
+    asked: Asked,
+    factor: Factor,
+    created: dict[str, Any],
+    credential: Any,
+    assertion: Any,
+    issue: Issue,
 ) -> Session:
     refusal = None
     with acts.on(asked.db, asked.caller.user_id) as tx:
@@ -207,13 +214,18 @@ def _use_key(
     raise refusal
 
 
-def _acts(factor: Any) -> list[Act]:
+def _acts(factor: Factor) -> list[Act]:
     """Return the acts of verifying a factor. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
 
 def _complete(
-    asked: Asked, tx: acts.Act, caller: Person, factor: Any, method: str, **credential: Any
+    asked: Asked,
+    tx: acts.Act,
+    caller: Person,
+    factor: Factor,
+    method: str,
+    **credential: Any,
 ) -> "queries.RaiseSession":
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
@@ -326,6 +338,13 @@ def _find(
     return factor
 
 
-def _record(tx: acts.Act, user: Person, act: str, factor: Any, event: str | None, **others: Any) -> None:
+def _record(
+    tx: acts.Act,
+    user: Person,
+    act: str,
+    factor: Named,
+    event: str | None,
+    **others: Any,
+) -> None:
     details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

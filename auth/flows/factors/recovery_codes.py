@@ -1,5 +1,6 @@
 """Recovery codes: create and remove them, and use one instead of a lost factor."""
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from auth.core.factors import recovery_codes
@@ -63,7 +64,9 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
     return asked.admit_reader(queries.select_recovery_codes(asked.db, **asked.caller_ids))
 
 
-def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
+def verify(
+    asked: Asked, code: str, *, for_client: bool = False, made_before: datetime | None = None
+) -> Session:
     """Raise the caller's session to `aal2` by a recovery code."""
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -137,7 +138,7 @@ def check(
     return row, assertion
 
 
-def require_older(credential: Any, added_before: Any) -> None:
+def require_older(credential: Any, added_before: datetime | None) -> None:
     """Refuse if a credential, a row of `select_credential`, was added later."""
     if added_before and credential.verified_at >= added_before:
         raise failed("it was added in the last seven days")
@@ -196,7 +197,7 @@ def prove(
     body: dict[str, Any],
     *,
     for_client: bool = False,
-    added_before: Any = None,
+    added_before: datetime | None = None,
     owner: dict[str, str | None] | None = None,
 ) -> tuple[str, Session]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
