@@ -8,16 +8,15 @@ SELECT caller.*,
 -- name: list_api_keys(user_id uuid) -> row
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
--- name: write_api_key(id uuid, user_id uuid, session_id uuid, name text, key_mac bytea, scopes text[],
---                     lifetime integer, most_api_keys integer) -> row?
--- With the level of the session that makes it. Nothing if the user has the most. Call it with the user's
--- row locked.
-INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at, aal)
-SELECT :id, s.user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime), s.aal
-  FROM sessions AS s
- WHERE s.id = :session_id AND s.user_id = :user_id
-   AND (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < :most_api_keys
+-- name: write_api_key(id uuid, user_id uuid, aal text, name text, key_mac bytea, scopes text[], lifetime integer,
+--                     acted_at timestamptz) -> row
+INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, created_at, expires_at, aal)
+VALUES (:id, :user_id, :name, :key_mac, :scopes, :acted_at, :acted_at + make_interval(secs => :lifetime), :aal)
 RETURNING api_key_object(k) AS object;
+
+-- name: count_own_api_keys(user_id uuid) -> row
+-- Also those that have expired.
+SELECT count(*) AS total FROM api_keys WHERE user_id = :user_id;
 
 -- name: remove_api_keys(user_id uuid, ids text[])
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;

@@ -51,7 +51,7 @@ UPDATE outbox
 -- Ends everything of all users of a restored database, because it may have ended since the backup.
 SELECT end_holdings(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM users AS u
- WHERE has_access(u.id);
+ WHERE has_access(u.id, 'infinity');
 
 -- name: list_sealed_secrets() -> rows
 SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w

@@ -35,7 +35,9 @@ SELECT until = now() AS is_complete FROM span;
 -- name: count_active_users()
 -- Once an hour, because it reads all sessions: a session refreshes too often for an index on that time.
 INSERT INTO hourly_counts (hour, name, count)
-SELECT date_trunc('hour', now(), 'UTC'), 'active_users', active_users(NULL)
+SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT s.user_id)
+  FROM sessions AS s
+ WHERE s.refreshed_at > now() - interval '30 days'
 ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
 
 -- name: list_daily_counts(days integer) -> rows
@@ -105,7 +107,8 @@ SELECT current_setting('server_version') AS postgres,
            ORDER BY hour DESC
            LIMIT 1)
        ELSE
-         active_users(:most)
+         (SELECT count(DISTINCT user_id)
+            FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT :most) AS found)
        END AS active_users
   FROM (SELECT iso_8601(min(created_at)) AS since,
                min(created_at) < now() - make_interval(secs => :late_limit) AS is_late

@@ -4,7 +4,7 @@ SELECT page.id,
        jsonb_build_object(
          'name', page.name, 'is_public', page.secret_hash IS NULL, 'is_dynamic', page.is_dynamic,
          'metadata_url', page.metadata_url, 'is_blocked', page.is_blocked,
-         'has_previous_secret', previous_secret_end(page) IS NOT NULL,
+         'has_previous_secret', coalesce(page.previous_secret_expires_at > now(), false),
          'created_at', iso_8601(page.created_at), 'grants', used.grants,
          'last_used_at', iso_8601(used.last_used_at)
        ) AS details

@@ -139,7 +139,7 @@ SELECT u.id::text
  LIMIT :most;
 
 -- name: record_export(filters jsonb, origin jsonb)
-SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
+SELECT record_acts_at(now(), :origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
   FROM (SELECT count(*) AS total FROM filtered_users(:filters, NULL)) AS found;
 
 -- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer) -> row

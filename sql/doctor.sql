@@ -28,20 +28,27 @@ WITH RECURSIVE queue AS (
   SELECT pid, waitstart, blocker FROM queue
    UNION
   SELECT chain.pid, chain.waitstart, queue.blocker FROM chain JOIN queue ON queue.pid = chain.blocker
+), process AS (
+  -- The beginning of each statement, without the isolation level that precedes unprepared ones, and without quoted
+  -- values, which may be tokens and addresses.
+  SELECT a.pid, a.datname, a.application_name, a.usename, a.xact_start,
+         left(regexp_replace(regexp_replace(regexp_replace(
+                nullif(a.query, '<insufficient privilege>'), '^SET TRANSACTION [A-Z ]+; ?', ''),
+                '''[^'']*(''|$)', '''…''', 'g'), '\s+', ' ', 'g'), 80) AS query
+    FROM pg_stat_activity AS a
 )
 SELECT s.pid,
        format('SELECT pg_terminate_backend(%s)', s.pid) AS remedy,
        nullif(s.application_name, '') AS application,
        s.usename::text AS role,
        extract(epoch FROM now() - s.xact_start)::integer AS seconds,
-       statement_without_values(nullif(s.query, '<insufficient privilege>')) AS query,
+       s.query,
        count(*) AS waiting,
        max(extract(epoch FROM now() - chain.waitstart))::integer AS longest,
-       (array_agg(statement_without_values(nullif(w.query, '<insufficient privilege>'))
-                  ORDER BY chain.waitstart))[1] AS waiting_query
+       (array_agg(w.query ORDER BY chain.waitstart))[1] AS waiting_query
   FROM chain
-  JOIN pg_stat_activity AS w ON w.pid = chain.pid AND w.datname = current_database()
-  JOIN pg_stat_activity AS s ON s.pid = chain.blocker
+  JOIN process AS w ON w.pid = chain.pid AND w.datname = current_database()
+  JOIN process AS s ON s.pid = chain.blocker
  WHERE chain.blocker NOT IN (SELECT pid FROM queue)
  GROUP BY s.pid, s.application_name, s.usename, s.xact_start, s.query
  ORDER BY count(*) DESC, s.pid;

@@ -7,16 +7,16 @@ ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, mail_proved_at
 -- For a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
--- name: count_verified_factors(user_id uuid) -> row
-SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
+-- name: count_verified_factors(user_id uuid) -> row (names?)
+SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total,
+       array_remove(array_agg(friendly_name) FILTER (WHERE factor_type <> 'passkey'), '') AS names
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
---                     most_unverified_factors integer, acted_at timestamptz) -> row?
--- Inserts nothing if a verified factor has the name. Beyond `most_unverified_factors`, replaces the oldest
--- unverified one: a refusal would make users wait for abandoned enrolments. Call it with the user's row
--- locked.
+--                     most_unverified_factors integer, acted_at timestamptz)
+-- Beyond `most_unverified_factors`, replaces the oldest unverified one: a refusal would make users wait for
+-- abandoned enrolments. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
@@ -26,12 +26,7 @@ WITH replaced AS (
                          OFFSET :most_unverified_factors - 1))
 )
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, created_at)
-SELECT :id, :user_id, :factor_type, :friendly_name, :secret, :acted_at
- WHERE NOT EXISTS (SELECT
-                     FROM factors
-                    WHERE user_id = :user_id AND friendly_name = :friendly_name AND friendly_name <> ''
-                      AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
-RETURNING id;
+VALUES (:id, :user_id, :factor_type, :friendly_name, :secret, :acted_at);
 
 -- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
 -- `is_begun_here` if this session began to enrol it.
@@ -57,7 +52,8 @@ WITH forgotten AS (
 )
 UPDATE users
    SET first_factor_at = NULL
- WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);
+ WHERE id = :user_id AND first_factor_at IS NOT NULL 
+   AND NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id AND f.verified_at IS NOT NULL);
 
 -- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid,
 --                     challenge_tries integer) -> row?
@@ -83,6 +79,8 @@ RETURNING id;
 -- The first factor of a user removes factors that others may have begun to enrol, and ends other sessions.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
+), first AS (
+  UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
 )
 UPDATE factors
    SET verified_at = :acted_at, updated_at = :acted_at, credential_id = :credential_id, public_key = :public_key,
@@ -90,9 +88,9 @@ UPDATE factors
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
 
--- name: rename_factor(id uuid, user_id uuid, friendly_name text) -> row?
+-- name: rename_factor(id uuid, user_id uuid, friendly_name text, acted_at timestamptz) -> row?
 UPDATE factors AS f
-   SET friendly_name = :friendly_name, updated_at = now()
+   SET friendly_name = :friendly_name, updated_at = :acted_at
   FROM factors AS old
  WHERE f.id = :id AND f.user_id = :user_id AND f.factor_type <> 'passkey' AND f.verified_at IS NOT NULL
    AND old.id = f.id
@@ -109,8 +107,29 @@ SELECT id, factor_type
  WHERE user_id = :user_id AND verified_at IS NOT NULL
  ORDER BY verified_at, id;
 
--- name: remove_factors(user_id uuid, ids text[])
-SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
+-- name: remove_factors(user_id uuid, ids text[], verified_before timestamptz, kept_until timestamptz)
+-- Factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the second step with
+-- one, so no network keeps its own tries. Recovery codes go with the last factor. The links of notices ask for those
+-- that were verified before a moment until `kept_until`: rows without a link keep copies.
+WITH gone AS (
+  DELETE FROM factors WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING *
+), lowered AS (
+  UPDATE sessions SET aal = 'aal1', factor_id = NULL, first_passkey_at = NULL
+   WHERE user_id = :user_id AND factor_id = ANY (:ids::uuid[])
+), networks AS (
+  UPDATE known_networks SET passed_at = NULL
+   WHERE user_id = :user_id AND passed_at IS NOT NULL
+     AND EXISTS (SELECT FROM gone WHERE gone.verified_at IS NOT NULL)
+), codes AS (
+  DELETE FROM recovery_codes
+   WHERE user_id = :user_id
+     AND NOT EXISTS (SELECT FROM factors AS f
+                      WHERE f.user_id = :user_id AND f.verified_at IS NOT NULL AND f.id <> ALL (:ids::uuid[]))
+)
+INSERT INTO one_time_tokens (id, user_id, purpose, target, restores, expires_at)
+SELECT gen_random_uuid(), :user_id, 'undo', '', to_jsonb(gone) || '{"provider": "factor"}', :kept_until
+  FROM gone
+ WHERE gone.verified_at <= :verified_before;
 
 -- name: list_factors(user_id uuid) -> row?
 SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;

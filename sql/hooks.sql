@@ -2,7 +2,10 @@
 --   -> row? (banned_until?, converted_at?, aal?)
 -- What the hook is told about a user's next token. The session exists, opens the token's, or is null.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
-       EXISTS (SELECT FROM second_steps(u.id)) AS has_second_step,
+       EXISTS (SELECT
+                 FROM factors AS f
+                WHERE f.user_id = u.id AND f.verified_at IS NOT NULL AND f.factor_type <> 'passkey')
+         AS has_second_step,
        s.aal, methods_of(s) AS methods,
        shown.user_object,
        clock_timestamp() AS now

@@ -34,9 +34,10 @@ INSERT INTO identity_providers (
 );
 
 -- name: select_provider_facts(id uuid) -> row?
--- `ended_before` is the moment before which everything of its users ends while it is disabled.
+-- `ended_before` is the moment before which everything of its users ends while it is disabled. Nodes of 0.5.1
+-- do not write `disabled_at`.
 SELECT p.identifier, p.issuer, p.enabled, p.updated_at::text AS version, domains_of(p) AS domains,
-       ended_before(p) AS ended_before,
+       coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
        clock_timestamp() AS now
   FROM identity_providers AS p
@@ -131,7 +132,7 @@ WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT p.enabled AND has_access(i.user_id, ended_before(p))
+   WHERE NOT p.enabled AND has_access(i.user_id, coalesce(p.disabled_at, p.updated_at))
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
@@ -147,7 +148,7 @@ SELECT p.identifier
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id
- WHERE u.id = :user_id AND p.enabled AND is_proved(u, 'email')
+ WHERE u.id = :user_id AND p.enabled AND u.email_proved
    AND NOT EXISTS (SELECT FROM identity_provider_adoptions AS a
                     WHERE a.user_id = u.id AND a.provider_id = p.id)
    AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p));

@@ -51,8 +51,8 @@ DELETE FROM oauth_clients AS c
             AND NOT EXISTS (SELECT FROM oauth_requests AS r WHERE r.client_id = unallowed.id)
           LIMIT :batch FOR UPDATE OF unallowed SKIP LOCKED
        ))
-RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
-                      jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
+RETURNING record_acts_at(now(), :origin, NULL, NULL, '{client_deleted}', '{}',
+                         jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
 
 -- name: forget_previous_secrets()
 WITH signing AS (
@@ -169,7 +169,7 @@ DELETE FROM users AS u
                              WHERE t.user_id = lost.id AND t.expires_at > now())
           LIMIT :batch FOR UPDATE OF lost SKIP LOCKED
        ))
-RETURNING record_acts(:origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
+RETURNING record_acts_at(now(), :origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
 -- Users whom any stranger can create, and who were never used. For users from before version 6, the first
@@ -180,7 +180,7 @@ DELETE FROM users AS u
            FROM users AS unused
           CROSS JOIN (VALUES (now() - make_interval(days => :unconfirmed_retention))) AS past (day)
           WHERE unused.made_by IN ('signup', 'message')
-            AND NOT is_proved(unused, 'email') AND NOT is_proved(unused, 'phone')
+            AND NOT unused.email_proved AND NOT unused.phone_proved
             AND unused.created_at <= past.day
             AND (SELECT min(applied_at) FROM schema_version WHERE version >= 6) <= past.day
             AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'
@@ -196,4 +196,4 @@ DELETE FROM users AS u
                              WHERE t.user_id = unused.id AND t.expires_at > now())
           LIMIT :batch FOR UPDATE OF unused SKIP LOCKED
        ))
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');
+RETURNING record_acts_at(now(), :origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');

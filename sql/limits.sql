@@ -34,7 +34,7 @@ SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
 
 -- name: select_credentials(email text, phone text, network text) -> row (user_id?, password_hash?)
 -- What a password is checked against, and the wrong ones so far. The same for an address without a user.
-SELECT u.id AS user_id, own_hash(u) AS password_hash,
+SELECT u.id AS user_id, coalesce(u.password_hash, u.sign_up_hash) AS password_hash,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at,
                                                      'mail_proved_at', n.mail_proved_at)), '[]')
           FROM known_networks AS n

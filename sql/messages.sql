@@ -2,7 +2,9 @@
 --   -> row (amount?, remaining?, resets_in?, of_network?, seconds_left?)
 -- Counts a request for a message in the windows of its recipient, of which the tightest is returned, and in
 -- its network's tenth of the total of the channel. A null address is not proved, a null site has no tenth.
-SELECT EXISTS (SELECT FROM users WHERE has_proved(users, :address)) AS is_proved,
+SELECT EXISTS (SELECT
+                 FROM users AS u
+                WHERE u.email = :address AND u.email_proved OR u.phone = :address AND u.phone_proved) AS is_proved,
        recipient.amount, recipient.remaining, recipient.resets_in, tenth.count AS of_network,
        tenth.seconds_left
   FROM take_from_windows(:windows) AS recipient
@@ -51,15 +53,15 @@ SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variable
                               now() + make_interval(secs => :lifetime)),
                      random() * :longest_delay, :is_notice);
 
--- name: join_notice(user_id uuid, kind text, recipient text, change jsonb)
+-- name: join_notice(user_id uuid, kind text, recipient text, change jsonb, acted_at timestamptz)
 -- Adds a change to a notice that is not due yet, and lists the first twenty: `- 19` removes one more.
 -- The user's row is locked. A notice with a void link is never sent.
 UPDATE outbox AS m
    SET variables = variables || jsonb_build_object(
          'times', coalesce((variables ->> 'times')::integer, 1) + 1,
          'others', (coalesce(variables -> 'others', '[]')
-                      || (:change || jsonb_build_object('at', iso_8601(now())))) - 19)
+                      || (:change || jsonb_build_object('at', iso_8601(:acted_at)))) - 19)
  WHERE recipient = :recipient AND user_id = :user_id AND kind = :kind AND is_notice AND outcome IS NULL
-   AND attempts = 0 AND next_attempt_at > clock_timestamp()
+   AND attempts = 0 AND next_attempt_at > :acted_at
    AND (one_time_token_id IS NULL
         OR EXISTS (SELECT FROM one_time_tokens AS t WHERE t.id = m.one_time_token_id AND is_good_link(t)));

@@ -7,7 +7,7 @@ VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :cod
         :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
 -- name: select_linking_flow(state_hash bytea) -> row? (redirect_to?, email?, phone?, known_by?, known_as?)
-SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
+SELECT f.user_id, f.session_id, f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
   FROM oauth_flows AS f
   JOIN users AS u ON u.id = f.user_id
   LEFT JOIN LATERAL (
@@ -19,16 +19,12 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
        ) AS known ON true
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
--- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea,
---                       refresh_token_lifetime integer, session_timebox integer) -> row?
--- Only the browser where the user agreed gets the new state.
+-- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea, acted_at timestamptz) -> row?
+-- Only the browser where the user agreed gets the new state, once.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
-  FROM users AS u, sessions AS s
- WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now()
-   AND u.id = f.user_id AND s.id = f.session_id AND NOT is_banned(u)
-   AND is_live(s, :refresh_token_lifetime, :session_timebox)
-RETURNING f.id, f.provider, f.secrets;
+ WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > :acted_at
+RETURNING f.id, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hashes bytea[])
 --   -> row? (redirect_to?, code_challenge?, user_id?, session_id?)
@@ -60,47 +56,35 @@ UPDATE identities
    SET identity_data = :identity_data, last_sign_in_at = :acted_at, updated_at = :acted_at
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
--- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
+-- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb,
+--                       last_sign_in_at timestamptz, acted_at timestamptz)
 -- Inserts nothing if the user has an identity of this provider. Another user's identity violates its
 -- constraint.
-INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at)
-VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
+INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at, updated_at)
+VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata,
---                               provider text, subject text, identity_data jsonb) -> row (email?)
--- Omits a taken email if the provider is untrusted; otherwise the email violates its constraint. The identity
--- of the email is a microsecond younger: app_metadata.provider is the oldest.
+-- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata user_metadata,
+--                               provider text, subject text, identity_data jsonb, acted_at timestamptz)
+-- A taken email violates its constraint.
 WITH created AS (
-  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by)
-  SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
-         free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth'
-    FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
-                      THEN :email END AS email) AS free
-  RETURNING users
-), identified AS (
-  INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at)
-  SELECT (users).id, :provider, :subject, :identity_data, now(), now() FROM created
-   UNION ALL
-  SELECT own.*, NULL, now() + interval '1 microsecond'
-    FROM created CROSS JOIN own_identities(created.users) AS own
+  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, created_at, updated_at)
+  VALUES (:user_id, :email, CASE WHEN :email IS NOT NULL THEN :acted_at END, :is_proved, :user_metadata, 'oauth',
+          :acted_at, :acted_at)
+  RETURNING id
 )
-SELECT (users).id, (users).email FROM created;
+INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at, updated_at)
+SELECT id, :provider, :subject, :identity_data, :acted_at, :acted_at, :acted_at FROM created;
 
--- name: convert_by_identity(user_id uuid, email text, is_trusted boolean) -> row
--- Omits a taken email.
-UPDATE users AS u
-   SET converted_at = clock_timestamp(), email = coalesce(u.email, free.email),
-       email_confirmed_at = CASE WHEN u.email IS NULL AND free.email IS NOT NULL THEN now() END,
-       email_proved = u.email IS NULL AND free.email IS NOT NULL AND :is_trusted,
-       updated_at = now()
-  FROM (SELECT CASE WHEN NOT EXISTS (SELECT FROM users WHERE email = :email) THEN :email END AS email) AS free
- WHERE u.id = :user_id
-RETURNING u.email_confirmed_at IS NOT NULL AS has_email;
+-- name: convert_by_identity(user_id uuid, email text, is_proved boolean, acted_at timestamptz)
+UPDATE users
+   SET converted_at = :acted_at, email = :email,
+       email_confirmed_at = CASE WHEN :email IS NOT NULL THEN :acted_at END,
+       email_proved = :is_proved, updated_at = :acted_at
+ WHERE id = :user_id;
 
--- name: add_email_of_identity(user_id uuid, email text)
+-- name: add_email_of_identity(user_id uuid, email text, acted_at timestamptz)
 -- A microsecond after the provider's identity: app_metadata.provider is the oldest.
-INSERT INTO identities (user_id, provider, subject, identity_data, created_at)
+INSERT INTO identities (user_id, provider, subject, identity_data, created_at, updated_at)
 VALUES (:user_id, 'email', :user_id, jsonb_build_object('sub', :user_id, 'email', :email),
-        now() + interval '1 microsecond');
-
+        :acted_at + interval '1 microsecond', :acted_at);

@@ -159,11 +159,11 @@ UPDATE users
        updated_at = :acted_at
  WHERE id = :user_id AND :provider = 'email';
 
--- name: set_password(user_id uuid, password_hash text)
+-- name: set_password(user_id uuid, password_hash text, acted_at timestamptz)
 -- The only writer of a password. `sign_in` stores another hash of the same one.
 UPDATE users
    SET password_hash = :password_hash, sign_up_hash = NULL, password_leaked_at = NULL,
-       password_vouched = NULL, updated_at = now()
+       password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 
 -- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
@@ -177,8 +177,8 @@ DELETE FROM users AS gone
           ORDER BY u.id
             FOR UPDATE OF u
        ))
-RETURNING record_acts(:origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
-                      jsonb_build_object('because', :because));
+RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
+                         jsonb_build_object('because', :because));
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                authorization_code_lifetime integer, opened_by uuid,

@@ -56,8 +56,8 @@ DELETE FROM oauth_clients AS c
             AND NOT EXISTS (SELECT FROM oauth_requests AS r WHERE r.client_id = old.id)
             FOR UPDATE OF old SKIP LOCKED
        ))
-RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
-                      jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
+RETURNING record_acts_at(now(), :origin, NULL, NULL, '{client_deleted}', '{}',
+                         jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
 
 -- name: keep_client_document(id uuid, metadata_url text, lifetime integer)
 UPDATE oauth_clients AS c
@@ -87,7 +87,8 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
        c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current,
-       iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
+       CASE WHEN c.previous_secret_expires_at > now()
+            THEN iso_8601(c.previous_secret_expires_at) END AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at,
        clock_timestamp() AS now
   FROM oauth_clients AS c
@@ -104,7 +105,8 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
        c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current,
-       iso_8601(previous_secret_end(c)) AS previous_secret_expires_at,
+       CASE WHEN c.previous_secret_expires_at > now()
+            THEN iso_8601(c.previous_secret_expires_at) END AS previous_secret_expires_at,
        iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
   FROM oauth_clients AS c
  WHERE c.gate_origin IS NULL

@@ -4,7 +4,7 @@
 -- Leases the message that has been due for longest, or finishes it if it must not be sent anymore. A notice
 -- by SMS beyond the total `waits` for the next window, and is not leased.
 WITH due AS (
-  SELECT m.id,
+  SELECT m.id, target.name AS target,
          CASE
            WHEN m.expires_at <= now() THEN 'expired'
            WHEN m.one_time_token_id IS NOT NULL AND (t.id IS NULL OR t.spent_at IS NOT NULL) THEN 'void'
@@ -12,13 +12,15 @@ WITH due AS (
          END AS outcome
     FROM outbox AS m
     LEFT JOIN one_time_tokens AS t ON t.id = m.one_time_token_id
+   CROSS JOIN LATERAL (SELECT CASE m.channel WHEN 'email' THEN split_part(m.recipient, '@', -1)
+                                             WHEN 'logout' THEN m.recipient ELSE m.channel END) AS target (name)
    WHERE m.channel = :channel AND m.channel <> 'webhook' AND m.outcome IS NULL AND m.next_attempt_at <= now()
-     AND m.is_notice = :is_notice AND (outbox_target(channel, recipient) = ANY (:slow_targets)) = :from_slow
+     AND m.is_notice = :is_notice AND (target.name = ANY (:slow_targets)) = :from_slow
    ORDER BY m.next_attempt_at
    LIMIT 1
      FOR UPDATE OF m SKIP LOCKED
 ), counted AS (
-  SELECT due.id, due.outcome, coalesce(sms.count > :notices_total, false) AS waits, sms.seconds_left
+  SELECT due.id, due.target, due.outcome, coalesce(sms.count > :notices_total, false) AS waits, sms.seconds_left
     FROM due
     LEFT JOIN LATERAL add_to_count((CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL
            THEN 'notices_sms' END, NULL, NULL, NULL, :notices_seconds)::failure_limit, 1) AS sms ON true
@@ -32,7 +34,7 @@ UPDATE outbox AS m
   FROM counted
  WHERE m.id = counted.id
 RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts, m.created_at, m.expires_at,
-          m.outcome, m.last_error, outbox_target(m.channel, m.recipient) AS target, waits;
+          m.outcome, m.last_error, counted.target, waits;
 
 -- name: select_message_for_hook(id uuid, audience text) -> row? (user_object?)
 SELECT m.variables, shown.user_object

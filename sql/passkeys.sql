@@ -40,16 +40,19 @@ SELECT id, user_id, public_key, friendly_name, verified_at
 -- name: select_counter(id uuid) -> row? (sign_count?, backup_eligible?)
 SELECT sign_count, backup_eligible FROM factors WHERE id = :id;
 
--- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
-UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now() WHERE id = :id;
+-- name: use_credential(id uuid, sign_count bigint, backed_up boolean, acted_at timestamptz)
+UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = :acted_at WHERE id = :id;
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
 --                     backed_up boolean, acted_at timestamptz) -> row
-INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key,
-                     sign_count, transports, aaguid, backup_eligible, backed_up)
-VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :credential_id, :public_key,
-        :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
+WITH first AS (
+  UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
+)
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, created_at, updated_at, credential_id,
+                     public_key, sign_count, transports, aaguid, backup_eligible, backed_up)
+VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :acted_at, :acted_at, :credential_id,
+        :public_key, :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
@@ -68,11 +71,8 @@ SELECT id, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey';
 
--- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text) -> row
+-- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text, acted_at timestamptz) -> row
 UPDATE factors
-   SET friendly_name = :friendly_name, updated_at = now()
+   SET friendly_name = :friendly_name, updated_at = :acted_at
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey'
 RETURNING passkey_object(factors)::text AS object;
-
--- name: remove_passkey(user_id uuid, passkey_id uuid)
-SELECT count(*) FROM remove_factors(:user_id, ARRAY[:passkey_id]);

@@ -75,7 +75,12 @@ def list_api_keys(on: Runner, /, *, user_id: str | None) -> ListApiKeys: ...
 class WriteApiKey(NamedTuple):
     object: Any
 
-def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey | None: ...
+def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, aal: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey: ...
+
+class CountOwnApiKeys(NamedTuple):
+    total: int
+
+def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
 
 def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
 
@@ -661,13 +666,11 @@ def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
 class CountVerifiedFactors(NamedTuple):
     enrolled: int
     total: int
+    names: list[str] | None
 
 def count_verified_factors(on: Runner, /, *, user_id: str | None) -> CountVerifiedFactors: ...
 
-class InsertFactor(NamedTuple):
-    id: str
-
-def insert_factor(on: Runner, /, *, id: str | None, user_id: str | None, factor_type: str | None, friendly_name: str | None, secret: bytes | memoryview | None) -> InsertFactor | None: ...
+def insert_factor(on: Runner, /, *, id: str | None, user_id: str | None, factor_type: str | None, friendly_name: str | None, secret: bytes | memoryview | None) -> int: ...
 
 class SelectFactor(NamedTuple):
     id: str
@@ -731,7 +734,7 @@ class ListVerifiedFactors(NamedTuple):
 
 def list_verified_factors(on: Runner, /, *, user_id: str | None) -> list[ListVerifiedFactors]: ...
 
-def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, verified_before: datetime | str | None, kept_until: datetime | str | None) -> int: ...
 
 class ListFactors(NamedTuple):
     id: str
@@ -1191,6 +1194,8 @@ def join_notice(on: Runner, /, *, user_id: str | None, kind: str | None, recipie
 def insert_oauth_flow(on: Runner, /, *, id: str | None, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, provider: str | None, secrets: bytes | memoryview | None, redirect_to: str | None, code_challenge: str | None, user_id: str | None, session_id: str | None, lifetime: int | None) -> int: ...
 
 class SelectLinkingFlow(NamedTuple):
+    user_id: str
+    session_id: str
     provider: str
     redirect_to: str | None
     email: str | None
@@ -1202,7 +1207,6 @@ def select_linking_flow(on: Runner, /, *, state_hash: bytes | memoryview | None)
 
 class BindOauthFlow(NamedTuple):
     id: str
-    provider: str
     secrets: memoryview
 
 def bind_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, new_state_hash: bytes | memoryview | None) -> BindOauthFlow | None: ...
@@ -1239,18 +1243,11 @@ def select_identity_of(on: Runner, /, *, user_id: str | None, provider: str | No
 
 def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
-def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, signs_in: bool | None) -> int: ...
+def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None) -> int: ...
 
-class CreateUserByIdentity(NamedTuple):
-    id: str
-    email: str | None
+def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_proved: bool | None, user_metadata: Any | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
-def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None, user_metadata: Any | None, provider: str | None, subject: str | None, identity_data: Any | None) -> CreateUserByIdentity: ...
-
-class ConvertByIdentity(NamedTuple):
-    has_email: bool
-
-def convert_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None) -> ConvertByIdentity: ...
+def convert_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_proved: bool | None) -> int: ...
 
 def add_email_of_identity(on: Runner, /, *, user_id: str | None, email: str | None) -> int: ...
 
@@ -1952,8 +1949,6 @@ class RenamePasskey(NamedTuple):
 
 def rename_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None, friendly_name: str | None) -> RenamePasskey: ...
 
-def remove_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
-
 class SelectPerson(NamedTuple):
     id: str
     role: str
@@ -2034,7 +2029,7 @@ def select_message(on: Runner, /, *, id: str | None) -> SelectMessage | None: ..
 
 class HurryMessage(NamedTuple):
     notified: str
-    record_acts: str
+    record_acts_at: str
 
 def hurry_message(on: Runner, /, *, id: str | None) -> HurryMessage | None: ...
 
@@ -2137,7 +2132,6 @@ class RaiseSession(NamedTuple):
     amr: Any
     issued_at: int
     user_object: str
-    passed: str | None
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
@@ -2345,7 +2339,7 @@ class SelectHolder(NamedTuple):
 
 def select_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectHolder | None: ...
 
-def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, codes_before: datetime | str | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 
@@ -2537,7 +2531,7 @@ def record_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
 class RecordWebhookFailure(NamedTuple):
     is_news: bool
     disabled_reason: str | None
-    told: str | None
+    told: int | None
     recorded: str
 
 def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...

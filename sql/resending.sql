@@ -21,7 +21,7 @@ WITH hurried AS (
   RETURNING user_id, kind
 )
 SELECT pg_notify('outbox', '') AS notified,
-       record_acts(:origin, user_id, NULL, '{message_resent}', '{}', jsonb_build_object('kind', kind))
+       record_acts_at(now(), :origin, user_id, NULL, '{message_resent}', '{}', jsonb_build_object('kind', kind))
   FROM hurried;
 
 -- name: renew_undo_token(id uuid, token_hash bytea)

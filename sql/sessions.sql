@@ -70,24 +70,31 @@ INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reaut
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
         :factor_proved_at, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
 RETURNING counter,
-          (SELECT with_audience(user_object(u)::text, :audience) FROM users AS u WHERE u.id = :user_id)
-            AS user_object;
+          (SELECT shown.user_object
+             FROM users AS u
+            CROSS JOIN user_object_for(u, :audience) AS shown
+            WHERE u.id = :user_id) AS user_object;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text,
---                     acted_at timestamptz)
---   -> row (passed?)
+--                     acted_at timestamptz) -> row
 -- Skips a counter, which voids all earlier refresh tokens: a thief may have them.
+WITH known AS (
+  INSERT INTO known_networks (user_id, network, seen_at, passed_at)
+  SELECT s.user_id, :network, :acted_at, :acted_at FROM sessions AS s WHERE s.id = :session_id
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at
+)
 UPDATE sessions AS s
    SET aal = 'aal2',
-       amr = with_second_step(methods_of(s), :method),
+       amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
+                                    jsonb_build_object('method', :method))
+             || jsonb_build_object('method', :method, 'timestamp', floor(extract(epoch FROM :acted_at))::bigint),
        factor_id = :factor_id, reauthenticated_at = :acted_at, factor_proved_at = :acted_at, first_passkey_at = NULL,
        counter = s.counter + 2, refreshed_at = :acted_at
   FROM users AS u
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
-          floor(extract(epoch FROM now()))::bigint AS issued_at,
-          with_audience(user_object(u)::text, :audience) AS user_object,
-          know_network(s.user_id, :network) AS passed;
+          floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
+          (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
 
 -- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
 --                               acted_at timestamptz)

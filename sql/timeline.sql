@@ -99,18 +99,20 @@ SELECT u.id,
        made.total AS api_keys,
        made.below AS api_keys_below
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
- CROSS JOIN has_second_step(u.id) AS own (has_step)
+ CROSS JOIN linked_to(u.id) AS linked
+ CROSS JOIN LATERAL (SELECT :mfa_required = 'all' AND NOT is_anonymous(u)
+                         OR :mfa_required = 'admins' AND u.role = 'admin' OR own.has_second_step
+                       FROM factors_of(u.id) AS own) AS needed (is_step)
  -- Sessions that give no token because their level is too low.
  CROSS JOIN LATERAL (SELECT count(*) AS total,
                             count(*) FILTER (WHERE NOT is_banned(u) AND may_use(u, c, s.resource)
-                                               AND lacks_step(u, s.aal, :mfa_required, own.has_step)) AS below
+                                               AND s.aal < 'aal2' AND needed.is_step) AS below
                        FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox) AS s
                        JOIN oauth_grants AS o ON o.id = s.grant_id
                        JOIN oauth_clients AS c ON c.id = o.client_id) AS opened
  CROSS JOIN LATERAL (SELECT count(*) AS total,
                             count(*) FILTER (WHERE NOT is_banned(u)
-                                               AND lacks_step(u, k.aal, :mfa_required, own.has_step)) AS below
+                                               AND k.aal < 'aal2' AND needed.is_step) AS below
                        FROM api_keys AS k
                       WHERE k.user_id = u.id AND is_live(k)) AS made
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;

@@ -50,7 +50,14 @@ WITH wanted AS (
 SELECT created.id::text FROM created CROSS JOIN recorded;
 
 -- name: import_factors(factors jsonb)
-INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');
+WITH given AS (
+  INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors')
+  RETURNING user_id, verified_at
+)
+UPDATE users AS u
+   SET first_factor_at = first.at
+  FROM (SELECT user_id, min(verified_at) AS at FROM given GROUP BY user_id) AS first
+ WHERE u.id = first.user_id;
 
 -- name: import_api_keys(api_keys jsonb)
 INSERT INTO api_keys

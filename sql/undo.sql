@@ -19,10 +19,10 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
 -- name: select_holder(address text, owner_id uuid) -> row?
 SELECT id FROM users WHERE (email = :address OR phone = :address) AND id <> :owner_id;
 
--- name: restore_factors(user_id uuid, ids text[], acted_at timestamptz)
--- A thief may have made the recovery codes of the last seven days.
+-- name: restore_factors(user_id uuid, ids text[], codes_before timestamptz)
+-- A thief may have made the recovery codes since a moment.
 WITH voided AS (
-  DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > :acted_at - recent_age()
+  DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > :codes_before
 )
 INSERT INTO factors
 SELECT kept.*

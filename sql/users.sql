@@ -9,7 +9,7 @@ SELECT password_hash IS NOT DISTINCT FROM :password_hash AS has_same_password,
 -- Until the proof, the hash of the newest of several sign-ups. An equal one stays the password.
 UPDATE users
    SET password_hash = CASE WHEN password_hash = :password_hash THEN password_hash END,
-       sign_up_hash = coalesce(:password_hash, own_hash(users)), user_metadata = '{}', signup_user_agent = NULL
+       sign_up_hash = coalesce(:password_hash, password_hash, sign_up_hash), user_metadata = '{}', signup_user_agent = NULL
  WHERE id = :user_id;
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
@@ -45,10 +45,8 @@ WITH draft AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
 )
 SELECT created.id IS NOT NULL AS is_created, draft.id,
-       with_audience((user_object(draft::users)::jsonb || jsonb_build_object(
-         'app_metadata', jsonb_build_object('provider', draft_identity.provider,
-                                            'providers', ARRAY[draft_identity.provider]),
-         'identities', ARRAY[identity_object(draft_identity::identities)]))::text, :audience) AS user_object
+       user_object_with(draft::users, jsonb_build_array(identity_object(draft_identity::identities)),
+                        ARRAY[draft_identity.provider], '', :audience) AS user_object
   FROM draft
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
@@ -58,8 +56,8 @@ INSERT INTO users (id, user_metadata, made_by)
 VALUES (:user_id, merge_metadata('{}', :user_metadata), 'anonymous')
 RETURNING id;
 
--- name: convert_user(user_id uuid)
-UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
+-- name: convert_user(user_id uuid, acted_at timestamptz)
+UPDATE users SET converted_at = :acted_at, updated_at = :acted_at WHERE id = :user_id;
 
 -- name: select_user_of_address(address text) -> row?
 SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
@@ -85,17 +83,17 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
--- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text)
---   -> row
+-- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text,
+--                   acted_at timestamptz) -> row
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
        new_email = coalesce(:new_email, u.new_email),
-       email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE now() END,
+       email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE :acted_at END,
        new_phone = coalesce(:new_phone, u.new_phone),
-       phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE now() END,
-       updated_at = now()
+       phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE :acted_at END,
+       updated_at = :acted_at
  WHERE u.id = :user_id
-RETURNING with_audience(user_object(u)::text, :audience) AS user_object;
+RETURNING (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
 
 -- name: delete_user(user_id uuid, origin jsonb, acted_at timestamptz) -> row
 DELETE FROM users

@@ -1,13 +1,36 @@
 -- name: list_additions(user_id uuid) -> rows
--- All but what the user was created with: auth/rules says which are recent.
-SELECT id::text, type, label, added_at, clock_timestamp() AS now
-  FROM additions_to(:user_id, '-infinity')
- ORDER BY added_at, id;
+-- What was added to the user, with grants to applications and API keys, which work without a session of the user.
+-- Everything that a thief may add belongs in this list; auth/rules says what is recent. The identity of an address is as
+-- old as the address. What the user was created with does not count; an OAuth sign-up writes the email a microsecond
+-- later.
+SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp() AS now
+  FROM (
+    SELECT i.id, CASE WHEN is_address THEN i.provider ELSE 'identity' END AS type,
+           CASE WHEN is_address THEN i.identity_data ->> i.provider
+                ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END AS label, moment AS added_at
+      FROM identities AS i
+      JOIN users AS u ON u.id = i.user_id
+     CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+     CROSS JOIN LATERAL (SELECT CASE WHEN is_address THEN i.updated_at ELSE i.created_at END) AS added (moment)
+     WHERE i.user_id = :user_id AND moment > u.created_at + interval '1 microsecond'
+     UNION ALL
+    SELECT f.id, f.factor_type, f.friendly_name, f.verified_at
+      FROM factors AS f
+     WHERE f.user_id = :user_id AND f.verified_at IS NOT NULL
+     UNION ALL
+    SELECT o.id, 'grant', c.name, o.granted_at
+      FROM oauth_grants AS o
+      JOIN oauth_clients AS c ON c.id = o.client_id
+     WHERE o.user_id = :user_id
+     UNION ALL
+    SELECT k.id, 'api_key', k.name, k.created_at FROM api_keys AS k WHERE k.user_id = :user_id
+  ) AS added
+ ORDER BY added.added_at, added.id;
 
 -- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows
 SELECT id::text, provider FROM identities WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
--- name: remove_ways_to_sign_in(user_id uuid, ids text[], providers text[])
+-- name: remove_ways_to_sign_in(user_id uuid, ids text[], providers text[], acted_at timestamptz)
 WITH removed AS (
   DELETE FROM identities
    WHERE user_id = :user_id AND (id = ANY (:ids::uuid[]) OR provider = ANY (:providers))
@@ -23,7 +46,7 @@ UPDATE users AS u
        phone = CASE WHEN NOT gone.phone THEN u.phone END,
        phone_confirmed_at = CASE WHEN NOT gone.phone THEN u.phone_confirmed_at END,
        phone_proved = u.phone_proved AND NOT gone.phone,
-       updated_at = now()
+       updated_at = :acted_at
   FROM gone
  WHERE u.id = :user_id;
 

@@ -6,8 +6,8 @@ WITH created AS (
   RETURNING w
 )
 SELECT webhook_object(created.w)::text AS webhook_object,
-       record_acts(:origin, NULL, NULL, '{webhook_created}', '{}',
-                   jsonb_build_object('webhook_id', :id, 'url', origin_of(:url))) AS recorded
+       record_acts_at(now(), :origin, NULL, NULL, '{webhook_created}', '{}',
+                      jsonb_build_object('webhook_id', :id, 'url', origin_of(:url))) AS recorded
   FROM created;
 
 -- name: list_webhooks(page_size integer, page_offset bigint) -> row
@@ -48,13 +48,13 @@ WITH before AS (
   RETURNING w, before.was_disabled
 )
 SELECT webhook_object(changed.w)::text AS webhook_object,
-       record_acts(:origin, NULL, NULL,
-                   ARRAY[CASE WHEN :url IS NOT NULL OR :events IS NOT NULL OR :sets_description
-                              THEN 'webhook_changed' END,
-                         CASE WHEN :new_secret IS NOT NULL THEN 'webhook_secret_rotated' END,
-                         CASE WHEN :is_disabled AND NOT changed.was_disabled THEN 'webhook_disabled'
-                              WHEN NOT :is_disabled AND changed.was_disabled THEN 'webhook_enabled' END],
-                   '{}', jsonb_build_object('webhook_id', :id, 'url', origin_of((changed.w).url))) AS recorded
+       record_acts_at(now(), :origin, NULL, NULL,
+                      ARRAY[CASE WHEN :url IS NOT NULL OR :events IS NOT NULL OR :sets_description
+                                 THEN 'webhook_changed' END,
+                            CASE WHEN :new_secret IS NOT NULL THEN 'webhook_secret_rotated' END,
+                            CASE WHEN :is_disabled AND NOT changed.was_disabled THEN 'webhook_disabled'
+                                 WHEN NOT :is_disabled AND changed.was_disabled THEN 'webhook_enabled' END],
+                      '{}', jsonb_build_object('webhook_id', :id, 'url', origin_of((changed.w).url))) AS recorded
   FROM changed;
 
 -- name: delete_webhook(id uuid, batch integer, origin jsonb) -> row?
@@ -71,8 +71,8 @@ WITH deleted AS (
                           LIMIT :batch
                             FOR UPDATE OF m SKIP LOCKED))
 )
-SELECT record_acts(:origin, NULL, NULL, '{webhook_deleted}', '{}',
-                   jsonb_build_object('webhook_id', id, 'url', origin_of(url))) AS recorded
+SELECT record_acts_at(now(), :origin, NULL, NULL, '{webhook_deleted}', '{}',
+                      jsonb_build_object('webhook_id', id, 'url', origin_of(url))) AS recorded
   FROM deleted;
 
 -- name: list_deliveries(id uuid, page_size integer, page_offset bigint) -> row?
@@ -112,10 +112,10 @@ WITH webhook AS (
   UPDATE webhooks AS w SET retry_at = NULL FROM known WHERE w.id = :id AND w.retry_at IS NOT NULL
 )
 SELECT webhook.is_disabled, delivery.object::text AS delivery,
-       record_acts(:origin, NULL, NULL,
-                   ARRAY[CASE WHEN delivery.object IS NOT NULL THEN 'event_redelivered' END], '{}',
-                   jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url),
-                                      'event_id', delivery.object ->> 'event_id')) AS recorded
+       record_acts_at(now(), :origin, NULL, NULL,
+                      ARRAY[CASE WHEN delivery.object IS NOT NULL THEN 'event_redelivered' END], '{}',
+                      jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url),
+                                         'event_id', delivery.object ->> 'event_id')) AS recorded
   FROM webhook
   LEFT JOIN (SELECT object FROM again UNION ALL SELECT object FROM hurried) AS delivery ON true;
 
@@ -136,9 +136,9 @@ WITH webhook AS (
   UPDATE webhooks AS w SET retry_at = NULL FROM sent WHERE w.id = :id AND w.retry_at IS NOT NULL
 )
 SELECT webhook.is_disabled, sent.object::text AS delivery,
-       record_acts(:origin, NULL, NULL,
-                   ARRAY[CASE WHEN sent.object IS NOT NULL THEN 'webhook_tested' END], '{}',
-                   jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url))) AS recorded
+       record_acts_at(now(), :origin, NULL, NULL,
+                      ARRAY[CASE WHEN sent.object IS NOT NULL THEN 'webhook_tested' END], '{}',
+                      jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url))) AS recorded
   FROM webhook
   LEFT JOIN sent ON true;
 
@@ -214,11 +214,17 @@ WITH failed AS (
 )
 SELECT failed.is_news, failed.disabled_reason,
        CASE WHEN failed.disabled_reason = 'failing'
-            THEN tell_administrators(origin_of(failed.url), :most_mails) END AS told,
-       record_acts(:origin, NULL, NULL,
-                   ARRAY[CASE WHEN failed.disabled_reason IS NOT NULL THEN 'webhook_disabled' END], '{}',
-                   jsonb_build_object('webhook_id', failed.id, 'url', origin_of(failed.url),
-                                      'reason', failed.disabled_reason)) AS recorded
+            THEN (SELECT count(write_message(gen_random_uuid(), told.id, 'webhook_disabled', told.email,
+                                             jsonb_build_object('webhook_url', origin_of(failed.url))))
+                    FROM (SELECT u.id, u.email
+                            FROM users AS u
+                           WHERE u.role = 'admin' AND u.email_proved AND NOT is_banned(u)
+                           ORDER BY u.created_at, u.id
+                           LIMIT :most_mails) AS told) END AS told,
+       record_acts_at(now(), :origin, NULL, NULL,
+                      ARRAY[CASE WHEN failed.disabled_reason IS NOT NULL THEN 'webhook_disabled' END], '{}',
+                      jsonb_build_object('webhook_id', failed.id, 'url', origin_of(failed.url),
+                                         'reason', failed.disabled_reason)) AS recorded
   FROM failed;
 
 -- name: list_sealed_webhooks(newest bytea, after uuid, batch integer) -> rows

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg2
 import structlog
@@ -19,6 +19,7 @@ from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one
 from sql import Database, queries
 
 # Seconds. Longer than any sender takes.
+Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
 LEASE = 90
 # Seconds without a failure before we log a recovery, so that a flapping target does not fill the log.
 _SETTLED_AFTER = 10.0
@@ -65,9 +66,9 @@ class Attempts:
     templates: Templates
     count: Callable[[str, str], None]
 
-    def make(self, row: Any, sender: Sender, failures: FailureLog) -> None:
+    def make(self, row: Claimed, sender: Sender, failures: FailureLog) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
-        facts = {"message_id": row.id, "channel": row.channel, "kind": row.kind}
+        facts: dict[str, str | int] = {"message_id": row.id, "channel": row.channel, "kind": row.kind}
         if row.outcome is not None:
             # The claim found that the message is void, expired or too old.
             log.info("message_not_sent", **facts, outcome=row.outcome, reason=row.last_error)
@@ -98,7 +99,7 @@ class Attempts:
             self.count(row.channel, "sent")
         failures.end()
 
-    def _render(self, row: Any) -> Message:
+    def _render(self, row: Claimed) -> Message:
         countries = self.settings.sms_countries
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
@@ -115,7 +116,7 @@ class Attempts:
             dev_inbox.keep(self.db, self.sealer, message)
         return message
 
-    def _defer(self, row: Any, reason: str, asked: float) -> None:
+    def _defer(self, row: Claimed, reason: str, asked: float) -> None:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         delay = max(pause, asked)
         self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)

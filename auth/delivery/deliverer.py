@@ -18,7 +18,7 @@ from auth.core import promises
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import janitor
-from auth.delivery.attempts import LEASE, Attempts, FailureLog
+from auth.delivery.attempts import LEASE, Attempts, Claimed, FailureLog
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders.sender import EVENT_CHANNEL, Sender, one_line
 from sql import Database, queries
@@ -164,7 +164,7 @@ class Deliverer:
                 return row
         return None
 
-    def _attempt(self, lane: _Lane, row: Any) -> None:
+    def _attempt(self, lane: _Lane, row: Claimed) -> None:
         started = time.monotonic()
         self._attempts.make(row, lane.channel.sender, lane.channel.failures)
         if time.monotonic() - started >= self.slow_after:
@@ -172,7 +172,7 @@ class Deliverer:
         else:
             lane.channel.slow_until.pop(row.target, None)
 
-    def _attempt_in_thread(self, lane: _Lane, row: Any) -> None:
+    def _attempt_in_thread(self, lane: _Lane, row: Claimed) -> None:
         try:
             self._attempt(lane, row)
         except psycopg2.Error as error:

@@ -48,7 +48,9 @@ def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
     return content["html"] if content else None
 
 
-def _open(sealer: Sealer, row: Any) -> dict[str, Any] | None:
+def _open(
+    sealer: Sealer, row: "queries.SelectDevInbox | queries.SelectDevInboxMessage"
+) -> dict[str, Any] | None:
     try:
         return sealer.open_json(row.sealed, _bound_to(row.id))
     except CannotOpen:

@@ -62,7 +62,7 @@ def of_command() -> dict[str, str | None]:
 
 
 def record(
-    tx: Act | ShortTransaction,
+    act: Act | ShortTransaction,
     user_id: str | None,
     email: str | None,
     acts: Sequence[str | None],
@@ -70,7 +70,7 @@ def record(
     **details: Any,
 ) -> None:
     """Write audit rows, and events for webhooks, of an act that changed a user. Skips None."""
-    queries.record_acts(tx, user_id=user_id, email=email, acts=acts, events=events, details=details)
+    queries.record_acts(act, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 
 def record_refusal() -> None:

@@ -30,44 +30,11 @@ AS $$
   )
 $$;
 
--- The role of requests only reads the audit log. These five functions write it as the owner. The search path
+-- The role of requests only reads the audit log. These four functions write it as the owner. The search path
 -- ends in pg_temp, where any role may create tables with the same names.
 
--- Skips nulls in the arrays. Call it where Postgres always evaluates it: in RETURNING, or in the final
--- SELECT.
-CREATE OR REPLACE FUNCTION record_acts(
-  origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
-) RETURNS void
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
-AS $$
-DECLARE
-  -- A request that signs a user in has no access token yet, so that user is the actor.
-  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND acts && '{signed_in, api_key_used}';
-BEGIN
-  INSERT INTO audit_log (action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
-  SELECT act, subject,
-         CASE WHEN signs_in THEN 'user' ELSE origin ->> 'actor' END,
-         CASE WHEN signs_in THEN subject ELSE (origin ->> 'actor_id')::uuid END,
-         (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent', origin ->> 'request_id',
-         jsonb_strip_nulls(details || jsonb_build_object('administrator', origin ->> 'administrator',
-                                                         'system_user', origin ->> 'system_user'))
-    FROM unnest(acts) AS act
-   WHERE act IS NOT NULL;
-
-  WITH event AS MATERIALIZED (
-    SELECT kind, gen_random_uuid() AS id FROM unnest(events) AS kind WHERE kind IS NOT NULL
-  )
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
-  SELECT gen_random_uuid(), subject, 'webhook', event.kind, w.id,
-         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(now()),
-                            'data', jsonb_build_object(
-                              'user', jsonb_build_object('id', subject, 'email', email)))
-    FROM event
-    JOIN webhooks AS w ON event.kind = ANY (w.events) AND w.disabled_at IS NULL;
-END
-$$;
-
--- The same at the time of an act: the timeline of a user compares it with the times of sessions.
+-- At the time of an act: the timeline of a user compares it with the times of sessions. Skips nulls in the arrays. Call it
+-- where Postgres always evaluates it: in RETURNING, or in the final SELECT.
 CREATE OR REPLACE FUNCTION record_acts_at(
   moment timestamptz, origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb
 ) RETURNS void
@@ -150,7 +117,7 @@ AS $$
 $$;
 
 -- Not every role of the database may call functions that run as the owner.
-REVOKE ALL ON FUNCTION record_acts, record_acts_at, record_refusal, record_import, delete_old_entries FROM PUBLIC;
+REVOKE ALL ON FUNCTION record_acts_at, record_refusal, record_import, delete_old_entries FROM PUBLIC;
 
 -- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
 -- what users do to themselves by `subject`.

@@ -52,15 +52,6 @@ AS $$
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
 $$;
 
--- The number of users who signed in or refreshed a session in the last 30 days, from at most `most` such
--- sessions.
-CREATE OR REPLACE FUNCTION active_users(most integer) RETURNS bigint
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT count(DISTINCT user_id)
-    FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT most) AS found
-$$;
-
 -- The grants of a client, counted up to `most`, and when one of the newest `searched` was last used.
 CREATE OR REPLACE FUNCTION use_of_client(client uuid, most integer, searched integer)
   RETURNS TABLE (grants bigint, last_used_at timestamptz)

@@ -16,11 +16,3 @@ CREATE OR REPLACE FUNCTION write_to_disk() RETURNS bigint
 LANGUAGE sql SET work_mem = '64kB' SET temp_tablespaces = '' AS $$
   SELECT count(*) FROM generate_series(1, 100000)
 $$;
-
--- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
--- isolation level that precedes unprepared statements.
-CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$
-  SELECT left(regexp_replace(regexp_replace(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; ?', ''),
-                                            '''[^'']*(''|$)', '''…''', 'g'), '\s+', ' ', 'g'), 80)
-$$;

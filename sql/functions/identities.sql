@@ -26,16 +26,7 @@ $$;
 CREATE OR REPLACE FUNCTION linked_to(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_object(
-           'id', i.id,
-           'identity_id', i.id,
-           'user_id', i.user_id,
-           'identity_data', i.identity_data,
-           'provider', i.provider,
-           'last_sign_in_at', iso_8601(i.last_sign_in_at),
-           'created_at', iso_8601(i.created_at),
-           'updated_at', iso_8601(i.updated_at)
-         ) ORDER BY i.created_at, i.provider), '[]'),
+  SELECT coalesce(jsonb_agg(identity_object(i)::jsonb ORDER BY i.created_at, i.provider), '[]'),
          coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
     FROM identities AS i
    WHERE i.user_id = owner
@@ -64,14 +55,6 @@ CREATE OR REPLACE FUNCTION domains_of(p identity_providers) RETURNS text[]
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
-$$;
-
--- Everything of a disabled provider's users from before this moment ends. Nodes of 0.5.1 do not write
--- `disabled_at`.
-CREATE OR REPLACE FUNCTION ended_before(p identity_providers) RETURNS timestamptz
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT coalesce(p.disabled_at, p.updated_at)
 $$;
 
 -- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.

@@ -67,14 +67,6 @@ BEGIN
 END
 $$;
 
--- Call it with the user's row locked, after the user has passed every step.
-CREATE OR REPLACE FUNCTION know_network(owner uuid, here text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
-  ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now(), passed_at = now()
-$$;
-
 -- Counts in one window after the other until one refuses: `remaining` is then below 0. Returns that window,
 -- or else the one with the least remaining.
 CREATE OR REPLACE FUNCTION take_from_windows(windows jsonb)

@@ -15,10 +15,3 @@ CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETU
 AS $$
   SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
 $$;
-
--- The time until which the previous secret is also accepted, or null.
-CREATE OR REPLACE FUNCTION previous_secret_end(c oauth_clients) RETURNS timestamptz
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
-$$;

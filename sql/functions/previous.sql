@@ -1,5 +1,27 @@
--- Only nodes of 0.5.2 call these functions, which have its text. They go with the release after this one.
+-- Only nodes of 0.5.2 call these functions, which have its text, or read what these triggers write. They go with the
+-- release after this one.
 -- `python -m tests.support.previous_release` writes this file.
+
+-- Whether the user has proved the address of a kind: confirmed is also what AUTH_AUTOCONFIRM or an
+-- administrator vouched for.
+CREATE OR REPLACE FUNCTION is_proved(u users, kind text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE kind WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved END
+$$;
+
+CREATE OR REPLACE FUNCTION has_proved(u users, address text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.email = address AND is_proved(u, 'email') OR u.phone = address AND is_proved(u, 'phone')
+$$;
+
+-- The password of a user, or before the first proof, of the newest of several sign-ups.
+CREATE OR REPLACE FUNCTION own_hash(u users) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(u.password_hash, u.sign_up_hash)
+$$;
 
 -- Whether the code of a sign-up leaves the user a password: its own, or one that an operator vouches for.
 CREATE OR REPLACE FUNCTION keeps_password(u users) RETURNS boolean
@@ -78,6 +100,49 @@ BEGIN
 END
 $$;
 
+-- Skips nulls in the arrays. Call it where it certainly runs: in RETURNING, or in the final SELECT.
+CREATE OR REPLACE FUNCTION record_acts(
+  origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
+) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+DECLARE
+  -- A request that signs a user in has no access token yet, so that user is the actor.
+  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND acts && '{signed_in, api_key_used}';
+BEGIN
+  INSERT INTO audit_log (action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
+  SELECT act, subject,
+         CASE WHEN signs_in THEN 'user' ELSE origin ->> 'actor' END,
+         CASE WHEN signs_in THEN subject ELSE (origin ->> 'actor_id')::uuid END,
+         (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent', origin ->> 'request_id',
+         jsonb_strip_nulls(details || jsonb_build_object('administrator', origin ->> 'administrator',
+                                                         'system_user', origin ->> 'system_user'))
+    FROM unnest(acts) AS act
+   WHERE act IS NOT NULL;
+
+  WITH event AS MATERIALIZED (
+    SELECT kind, gen_random_uuid() AS id FROM unnest(events) AS kind WHERE kind IS NOT NULL
+  )
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
+  SELECT gen_random_uuid(), subject, 'webhook', event.kind, w.id,
+         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(now()),
+                            'data', jsonb_build_object(
+                              'user', jsonb_build_object('id', subject, 'email', email)))
+    FROM event
+    JOIN webhooks AS w ON event.kind = ANY (w.events) AND w.disabled_at IS NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION record_acts FROM PUBLIC;
+
+-- How many users signed in or refreshed a session in the last 30 days; of at most `most` such sessions.
+CREATE OR REPLACE FUNCTION active_users(most integer) RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT count(DISTINCT user_id)
+    FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT most) AS found
+$$;
+
 -- Each reason to end, with its size:
 --   alone       the session, which has only run out
 --   this        the session, and those that it opened for applications, or that these opened in turn
@@ -151,12 +216,47 @@ AS $$
   SELECT end_access(u.id, NULL, 'restored') FROM users AS u WHERE has_access(u.id)
 $$;
 
+-- Whether a user needs `aal2` for sensitive operations.
+CREATE OR REPLACE FUNCTION has_verified_factor(owner uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM factors WHERE user_id = owner AND verified_at IS NOT NULL)
+$$;
+
+-- The second steps of a user. A passkey is another way to sign in.
+CREATE OR REPLACE FUNCTION second_steps(owner uuid) RETURNS SETOF factors
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT * FROM factors WHERE user_id = owner AND verified_at IS NOT NULL AND factor_type <> 'passkey'
+$$;
+
+CREATE OR REPLACE FUNCTION has_second_step(owner uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM second_steps(owner))
+$$;
+
 -- Call it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed;
 -- if the planner could inline its body, it would not.
 CREATE OR REPLACE FUNCTION locked_has_second_step(owner uuid) RETURNS boolean
   LANGUAGE sql VOLATILE
 AS $$
   SELECT EXISTS (SELECT FROM second_steps(owner))
+$$;
+
+-- An anonymous user cannot enrol a factor, because it cannot give the proof for that.
+CREATE OR REPLACE FUNCTION must_have_step(u users, required text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT required = 'all' AND NOT is_anonymous(u) OR required = 'admins' AND u.role = 'admin'
+$$;
+
+-- Whether a session at `aal` lacks a step that its user has, or must have. A refresh and a sign-in look up
+-- `has_step` in different ways.
+CREATE OR REPLACE FUNCTION lacks_step(u users, aal text, required text, has_step boolean) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT aal < 'aal2' AND (must_have_step(u, required) OR has_step)
 $$;
 
 -- The level of a request, by its access token's: a token from before the session was raised keeps its level.
@@ -184,11 +284,59 @@ AS $$
           OR level IN ('aal2', 'proof', 'enrol') AND has_verified_factor(u.id))
 $$;
 
+CREATE OR REPLACE FUNCTION with_second_step(amr jsonb, method text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_path_query_array(amr, '$[*] ? (@.method <> $method)', jsonb_build_object('method', method))
+         || jsonb_build_object('method', method, 'timestamp', floor(extract(epoch FROM now()))::bigint)
+$$;
+
 CREATE OR REPLACE FUNCTION methods_with(s sessions, provider text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_set(methods_of(s), '{0,provider}', to_jsonb(provider))
 $$;
+
+-- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
+-- A thief may have passed the second step with a removed factor, so no network keeps tries of its own. The
+-- links of notices ask for old ones for seven days: see `asked_factors`. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE sessions SET aal = 'aal1', factor_id = NULL, first_passkey_at = NULL
+   WHERE user_id = owner AND factor_id = ANY (ids);
+  UPDATE known_networks
+     SET passed_at = NULL
+   WHERE user_id = owner AND passed_at IS NOT NULL
+     AND EXISTS (SELECT FROM factors
+                  WHERE user_id = owner AND verified_at IS NOT NULL AND id = ANY (ids));
+  DELETE FROM recovery_codes
+   WHERE user_id = owner
+     AND NOT EXISTS (SELECT FROM factors
+                      WHERE user_id = owner AND verified_at IS NOT NULL AND id <> ALL (ids));
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, restores, expires_at)
+  SELECT gen_random_uuid(), owner, 'undo', '', to_jsonb(f) || '{"provider": "factor"}',
+         now() + recent_age()
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.id = ANY (ids) AND f.verified_at <= now() - recent_age();
+  DELETE FROM factors WHERE user_id = owner AND id = ANY (ids) RETURNING *
+$$;
+
+CREATE OR REPLACE FUNCTION factor_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id) FOR NO KEY UPDATE;
+  UPDATE users SET first_factor_at = NEW.verified_at
+   WHERE id = NEW.user_id AND NEW.verified_at < coalesce(first_factor_at, 'infinity');
+  PERFORM write_user_object(id) FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id);
+  RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER factors_object
+  AFTER INSERT OR DELETE OR UPDATE OF friendly_name, verified_at, updated_at ON factors
+  FOR EACH ROW EXECUTE FUNCTION factor_has_changed();
 
 -- Why a session has ended, as an error_code, or null.
 CREATE OR REPLACE FUNCTION end_of(s sessions, lifetime integer, timebox integer) RETURNS text
@@ -274,6 +422,22 @@ AS $$
                      lacks_step(u, k.aal, required, has_second_step(u.id)))
 $$;
 
+-- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
+-- isolation level with which those begin that are not prepared.
+CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT left(regexp_replace(regexp_replace(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; ?', ''),
+                                            '''[^'']*(''|$)', '''…''', 'g'), '\s+', ' ', 'g'), 80)
+$$;
+
+-- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 do not write
+-- `disabled_at`.
+CREATE OR REPLACE FUNCTION ended_before(p identity_providers) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(p.disabled_at, p.updated_at)
+$$;
+
 -- Wrong ones count for the subject and network, and for the subject alone if the network is not known: nobody
 -- elsewhere can lock a user out. `failures` has the amount and seconds of both.
 CREATE OR REPLACE FUNCTION limits_of(
@@ -338,6 +502,14 @@ AS $$
   SELECT here IS NOT NULL AND u.last_sign_in_at IS NOT NULL
      AND NOT EXISTS (SELECT FROM known_networks AS n
                       WHERE n.user_id = u.id AND n.network IN (here, browser) AND n.passed_at IS NOT NULL)
+$$;
+
+-- Call it with the user's row locked, once every step that the user has is passed.
+CREATE OR REPLACE FUNCTION know_network(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
+  ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now(), passed_at = now()
 $$;
 
 -- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
@@ -465,6 +637,13 @@ BEGIN
 END
 $$;
 
+-- Until when the secret before the current one is accepted too; null if it is not.
+CREATE OR REPLACE FUNCTION previous_secret_end(c oauth_clients) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
+$$;
+
 -- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
 -- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
 -- Hashes of random secrets: how long a comparison takes tells nothing about them.
@@ -515,10 +694,24 @@ BEGIN
 END
 $$;
 
+-- The target that may be slow: the recipient's mail host, the SMS provider, or an application.
+CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1)
+                      WHEN 'logout' THEN recipient
+                      ELSE channel END
+$$;
+
 -- How long a proof is fresh. `PROOF_AGE` in auth/domain/sign_in/reauthentication.py is the same.
 CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '15 minutes' $$;
+
+-- How long what was added is recent, and what a thief may have added: see `additions_to` and `asked_factors`.
+CREATE OR REPLACE FUNCTION recent_age() RETURNS interval
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT interval '7 days' $$;
 
 -- A user who changed an address within a week may be a thief: codes that go there do not add the first
 -- factor of an administrator.
@@ -812,10 +1005,101 @@ CREATE OR REPLACE FUNCTION written_user_object(u users) RETURNS json
   LANGUAGE plpgsql VOLATILE
 AS $$ BEGIN RETURN user_object(u); END $$;
 
+-- Of a copy from during a ban. Metadata that contains the text costs the comparison, nothing else.
+CREATE OR REPLACE FUNCTION without_ended_ban(object text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN object LIKE '%"banned_until": "%'
+              THEN CASE WHEN (object::jsonb ->> 'banned_until')::timestamptz <= now()
+                        THEN (object::jsonb || '{"banned_until": null}')::text ELSE object END
+              ELSE object END
+$$;
+
+CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT '{"aud": ' || to_json(audience) || ', ' || substr(without_ended_ban(object), 2)
+$$;
+
 CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT u.made_by = 'signup' AND gives_way(u)
+$$;
+
+-- Call it with the user's row locked. It is VOLATILE, to see what earlier transactions committed.
+CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO user_objects (user_id, object, last_sign_in_at)
+  SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
+    FROM users AS u
+   WHERE u.id = owner
+  ON CONFLICT (user_id) DO UPDATE
+     SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
+$$;
+
+CREATE OR REPLACE FUNCTION user_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$ BEGIN PERFORM write_user_object(NEW.id); RETURN NULL; END $$;
+
+CREATE OR REPLACE TRIGGER users_object
+  AFTER INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION user_has_changed();
+
+CREATE OR REPLACE FUNCTION identity_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM FROM users WHERE id IN (OLD.user_id, NEW.user_id) ORDER BY id FOR NO KEY UPDATE;
+  PERFORM write_user_object(id) FROM users WHERE id IN (OLD.user_id, NEW.user_id);
+  RETURN NULL;
+END
+$$;
+
+-- Not for last_sign_in_at alone: what writes it writes the user's too, and a sign-in would copy twice.
+CREATE OR REPLACE TRIGGER identities_object
+  AFTER INSERT OR DELETE OR UPDATE OF user_id, provider, subject, identity_data, created_at, updated_at
+  ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
+
+-- After an upgrade: writes missing and outdated copies. Locks nothing that a refresh needs.
+INSERT INTO user_objects (user_id, object, last_sign_in_at)
+SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
+  FROM users AS u
+  LEFT JOIN user_objects AS copy ON copy.user_id = u.id
+ WHERE copy.object IS DISTINCT FROM user_object(u)::text
+    OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
+ON CONFLICT (user_id) DO UPDATE
+   SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at;
+
+-- What can sign in and was added to a user since a moment, with the applications that the user allowed and
+-- the user's API keys, which work without a session of the user. Everything that a thief may add belongs in
+-- this list. The identity of an address is as old as the address. What the user was created with does not
+-- count; an OAuth sign-up writes the email a microsecond later.
+CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
+  RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
+  LANGUAGE sql STABLE ROWS 1
+AS $$
+  SELECT i.id, CASE WHEN is_address THEN i.provider ELSE 'identity' END, moment,
+         CASE WHEN is_address THEN i.identity_data ->> i.provider
+              ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END
+    FROM identities AS i
+    JOIN users AS u ON u.id = i.user_id
+   CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+   CROSS JOIN LATERAL (SELECT CASE WHEN is_address THEN i.updated_at ELSE i.created_at END) AS added (moment)
+   WHERE i.user_id = owner AND moment >= since AND moment > u.created_at + interval '1 microsecond'
+   UNION ALL
+  SELECT f.id, f.factor_type, f.verified_at, f.friendly_name
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.verified_at >= since
+   UNION ALL
+  SELECT o.id, 'grant', o.granted_at, c.name
+    FROM oauth_grants AS o
+    JOIN oauth_clients AS c ON c.id = o.client_id
+   WHERE o.user_id = owner AND o.granted_at >= since
+   UNION ALL
+  SELECT k.id, 'api_key', k.created_at, k.name
+    FROM api_keys AS k
+   WHERE k.user_id = owner AND k.created_at >= since
 $$;
 
 -- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is
@@ -861,4 +1145,15 @@ BEGIN
                       WHERE other.role = 'admin' AND other.id <> u.id
                         AND NOT is_banned(other));
 END
+$$;
+
+CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT write_message(gen_random_uuid(), id, 'webhook_disabled', email,
+                       jsonb_build_object('webhook_url', webhook_url))
+    FROM users
+   WHERE role = 'admin' AND is_proved(users, 'email') AND NOT is_banned(users)
+   ORDER BY created_at, id
+   LIMIT most
 $$;

@@ -85,22 +85,6 @@ AS $$
    CROSS JOIN factors_of(u.id) AS own
 $$;
 
--- For a copy from during a ban. Metadata that contains the text only causes the comparison.
-CREATE OR REPLACE FUNCTION without_ended_ban(object text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE WHEN object LIKE '%"banned_until": "%'
-              THEN CASE WHEN (object::jsonb ->> 'banned_until')::timestamptz <= now()
-                        THEN (object::jsonb || '{"banned_until": null}')::text ELSE object END
-              ELSE object END
-$$;
-
-CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT '{"aud": ' || to_json(audience) || ', ' || substr(without_ended_ban(object), 2)
-$$;
-
 CREATE OR REPLACE FUNCTION merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -269,18 +253,6 @@ BEGIN
 END
 $$;
 
--- Call it with the user's row locked. It is VOLATILE to see the commits of earlier transactions.
-CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO user_objects (user_id, object, last_sign_in_at)
-  SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
-    FROM users AS u
-   WHERE u.id = owner
-  ON CONFLICT (user_id) DO UPDATE
-     SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
-$$;
-
 -- For every confirmation: by the user, an administrator or AUTH_AUTOCONFIRM. Not now(), which is before the
 -- row was locked: flows that the anonymous user began must be older.
 CREATE OR REPLACE FUNCTION user_is_confirmed() RETURNS trigger
@@ -295,33 +267,3 @@ CREATE OR REPLACE TRIGGER users_converted
   BEFORE UPDATE OF email_confirmed_at, phone_confirmed_at ON users FOR EACH ROW
   WHEN (is_anonymous(NEW) AND coalesce(NEW.email_confirmed_at, NEW.phone_confirmed_at) IS NOT NULL)
   EXECUTE FUNCTION user_is_confirmed();
-
-CREATE OR REPLACE FUNCTION user_has_changed() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$ BEGIN PERFORM write_user_object(NEW.id); RETURN NULL; END $$;
-CREATE OR REPLACE TRIGGER users_object
-  AFTER INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION user_has_changed();
-
-CREATE OR REPLACE FUNCTION identity_has_changed() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$
-BEGIN
-  PERFORM FROM users WHERE id IN (OLD.user_id, NEW.user_id) ORDER BY id FOR NO KEY UPDATE;
-  PERFORM write_user_object(id) FROM users WHERE id IN (OLD.user_id, NEW.user_id);
-  RETURN NULL;
-END
-$$;
--- Not for last_sign_in_at alone: its writer also writes the user's, and a sign-in would copy twice.
-CREATE OR REPLACE TRIGGER identities_object
-  AFTER INSERT OR DELETE OR UPDATE OF user_id, provider, subject, identity_data, created_at, updated_at
-  ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
-
--- After an upgrade: writes missing and outdated copies. Locks nothing that a refresh needs.
-INSERT INTO user_objects (user_id, object, last_sign_in_at)
-SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity')
-  FROM users AS u
-  LEFT JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE copy.object IS DISTINCT FROM user_object(u)::text
-    OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
-ON CONFLICT (user_id) DO UPDATE
-   SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at;

@@ -48,14 +48,3 @@ AS $$
   SELECT pg_advisory_xact_lock(7239004118);
   SELECT count(*) < most FROM webhooks
 $$;
-
-CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT write_message(gen_random_uuid(), id, 'webhook_disabled', email,
-                       jsonb_build_object('webhook_url', webhook_url))
-    FROM users
-   WHERE role = 'admin' AND is_proved(users, 'email') AND NOT is_banned(users)
-   ORDER BY created_at, id
-   LIMIT most
-$$;

@@ -21,8 +21,6 @@ NOT_OF_ACTS = {
     "insert_device_request": "keeps the client that it refers to",
     "insert_oauth_request": "keeps the client and the user that it refers to",
     "clear_failures": "counts come first in an act; record_verdict locks them by its upsert",
-    "factor_has_changed": "a trigger, for statements that no act runs: of an operator, of nodes of 0.5.2",
-    "identity_has_changed": "a trigger, as factor_has_changed",
     "update_webhook": "a webhook belongs to no user",
     "redeliver_event": "a delivery belongs to no user",
     "has_room_for_webhook": "a webhook belongs to no user",

@@ -16,7 +16,6 @@ PROMISED = {
     "enrolment_lifetime": promises.ENROLMENT_LIFETIME,
     "most_challenges": promises.MOST_CHALLENGES,
     "most_unverified_factors": promises.MOST_UNVERIFIED_FACTORS,
-    "most_api_keys": promises.MOST_API_KEYS,
     "heartbeat_limit": promises.HEARTBEAT_LIMIT,
     "backup_limit": promises.BACKUP_LIMIT,
     "late_limit": promises.LATE,

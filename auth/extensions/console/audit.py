@@ -89,7 +89,7 @@ def _actions() -> list[tuple[str, str]]:
     return sorted(zip(actions, titles, strict=True), key=lambda pair: pair[1])
 
 
-def _entry(row: Any) -> dict[str, Any]:
+def _entry(row: "queries.SearchAudit") -> dict[str, Any]:
     text = timeline.what(row)
     more = details(row.details, told=f"{text} {row.actor_address}")
     return row._asdict() | {"text": text, "details": more, "device": device(row.user_agent)}

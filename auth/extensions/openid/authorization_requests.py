@@ -1,7 +1,7 @@
 """Authorization requests of applications, and their answers (OpenID Connect Core 1.0, section 3.1.2)."""
 
 import re
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from auth.core import promises
 from auth.core.logs import ThrottledLog
@@ -17,6 +17,8 @@ from auth.web.input import known_id
 from sql import queries
 
 # The cookie that a request is bound to.
+Client: TypeAlias = "queries.SelectClient | queries.SelectClientCredentials"
+
 COOKIE = "latchkey_authorize"
 SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
@@ -56,7 +58,7 @@ def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
     return client
 
 
-def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
+def log_unregistered(client: "queries.SelectClient", name: str, option: str, uri: str) -> str:
     """Log that a client sent a URI that it has not registered, and return what is wrong."""
     problem = f"{name}: must be one that the client has registered"
     # The query may contain a secret.
@@ -66,7 +68,7 @@ def log_unregistered(client: Any, name: str, option: str, uri: str) -> str:
     return problem
 
 
-def log_closed_scheme(client: Any, name: str) -> str:
+def log_closed_scheme(client: "queries.SelectClient", name: str) -> str:
     """Log that the scheme of a registered URI is no longer allowed, and return what is wrong."""
     problem = f"{name}: its scheme must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES"
     log_refusal(client.id, problem, "add the scheme, if you trust the programs that it opens")
@@ -93,7 +95,7 @@ def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -
     _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 
-def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
+def check(client: "queries.SelectClient", sent: dict[str, str]) -> dict[str, Any]:
     """Return the columns of a request with the parameters `sent`. Raises `OAuthError`."""
     for name in ("request", "request_uri"):
         if name in sent:
@@ -119,7 +121,9 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def write(client: Any, redirect_uri: str, browser: str | None, columns: dict[str, Any]) -> str:
+def write(
+    client: "queries.SelectClient", redirect_uri: str, browser: str | None, columns: dict[str, Any]
+) -> str:
     """Write a request of a browser, by its cookie's value, and return its id.
 
     Without the browser, the request is for `take`.
@@ -155,12 +159,12 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
 
-def update_of(client: Any, options: str) -> str:
+def update_of(client: Client, options: str) -> str:
     """Return the command that changes a client, for the log."""
     return f"latchkey clients update {client.id} {options}"
 
 
-def scopes_asked(client: Any, sent: dict[str, str]) -> list[str]:
+def scopes_asked(client: Client, sent: dict[str, str]) -> list[str]:
     """Return the known scopes of a request. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
@@ -174,7 +178,7 @@ def scopes_asked(client: Any, sent: dict[str, str]) -> list[str]:
     return known
 
 
-def _challenge(client: Any, sent: dict[str, str]) -> str | None:
+def _challenge(client: "queries.SelectClient", sent: dict[str, str]) -> str | None:
     challenge, method = sent.get("code_challenge"), sent.get("code_challenge_method")
     if challenge is None and method is None and not client.require_pkce:
         # Only these detect a code from another browser (RFC 9700, section 2.1.1).
@@ -194,7 +198,7 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
     return challenge
 
 
-def resource_asked(client: Any, resource: str | None) -> str | None:
+def resource_asked(client: Client, resource: str | None) -> str | None:
     """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
     if resource is None:
         return None
@@ -221,7 +225,7 @@ def _max_age(seconds: str | None) -> int | None:
     return int(seconds)
 
 
-def _hinted(client: Any, id_token: str | None) -> str | None:
+def _hinted(client: "queries.SelectClient", id_token: str | None) -> str | None:
     if id_token is None:
         return None
     try:

@@ -24,6 +24,7 @@ from auth.web import Level, callers, cookies, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.facts import Person
 from sql import Runner, acts, queries
 
 # Our page asks for these.
@@ -169,7 +170,7 @@ def may_approve(missing: Obstacle | None, *, has_agreed: bool) -> bool:
     return missing is None or (has_agreed and missing in _ASKED)
 
 
-def approve(act: acts.Act, user: Any, asked: Asked) -> str:
+def approve(act: acts.Act, user: Person, asked: Asked) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
     row, client, _ = asked
     grant, asking = grant_of(row), asking_of(client)

@@ -8,17 +8,20 @@ from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
-from auth.web import Level, asks_more, audited, cookies, form_schemas, guard, refuses_by_page, schemas
+from auth.rules.sessions import end_of_session
+from auth.rules.users import is_banned
+from auth.web import Level, asks_more, audited, cookies, facts, form_schemas, guard, refuses_by_page, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.facts import Person
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
 from auth.web.html import providers
 from auth.web.html.page import page
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
-from sql import queries
+from sql import acts, queries
 
 blueprint = Blueprint("identities", __name__)
 
@@ -86,7 +89,11 @@ def begin_linking() -> Response:
         return providers.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
-    flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
+    with acts.on(latchkey.db, known.user_id) as act:
+        person = act.read(queries.select_person, user_id=known.user_id, session_id=known.session_id)
+        if person is None or _has_ended(person):
+            return _dead_link()
+        flow = queries.bind_oauth_flow(act, state_hash=one_time.hash_token(flow_token), **hashes)
     if flow is None:
         return _dead_link()
     try:
@@ -101,6 +108,13 @@ def begin_linking() -> Response:
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
     token_hash = one_time.hash_token(token)
     return queries.select_linking_flow(latchkey.db, state_hash=token_hash) if token_hash else None
+
+
+def _has_ended(person: Person) -> bool:
+    """Whether the session that began the flow gives no access anymore."""
+    user, session = facts.person_of(person), facts.own_session_of(person)
+    is_over = end_of_session(user, session, current_asked().parts.policy, person.now) is not None
+    return is_over or is_banned(user, person.now)
 
 
 def _dead_link() -> Response:

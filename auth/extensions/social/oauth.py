@@ -1,5 +1,3 @@
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, request
 
 from auth.core.providers.client import ExternalIdentity
@@ -85,7 +83,7 @@ def callback(name: str | None = None) -> Response:
         return providers.redirect_with_refusal(flow.redirect_to, error)
 
 
-def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
+def _link(flow: "queries.SpendOauthFlow", identity: ExternalIdentity, target: str) -> Response:
     g.note(user_id=flow.user_id, provider=flow.provider)
     identities.link(current_asked(), flow, identity)
     return redirect_done(target, "identity_linked", "Identity linked")

@@ -47,7 +47,9 @@ def found_provider(name: str) -> "queries.SelectIdentityProvider":
     return found(finding.select(name), "custom_provider_not_found")
 
 
-def described(asked: Asked, row: Any) -> dict[str, Any]:
+def described(
+    asked: Asked, row: "queries.SelectIdentityProvider | queries.ListIdentityProviders"
+) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI for the customer to register."""
     shown: dict[str, Any] = json.loads(row.provider_object)
     return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}

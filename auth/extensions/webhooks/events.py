@@ -3,7 +3,6 @@
 import contextlib
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg2
 import structlog
@@ -18,7 +17,7 @@ from sql import Database, queries
 log = structlog.get_logger()
 
 
-def as_message(row: Any) -> Message:
+def as_message(row: "queries.ClaimEvent") -> Message:
     text = json.dumps(webhooks.body(row.kind, row.variables), ensure_ascii=False)
     return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core import promises
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
@@ -28,16 +29,15 @@ def add(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
         "scopes": body["scopes"],
         "lifetime": body.get("expires_in"),
     }
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, adding("api_key"), given=given)
-        notify(asked, tx, caller, "api_key_added")
-        row = queries.write_api_key(
-            tx, id=id, user_id=caller.id, session_id=asked.caller.session_id, **columns
-        )
-        if row is None:
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, adding("api_key"), given=given)
+        if queries.count_own_api_keys(act, user_id=caller.id).total >= promises.MOST_API_KEYS:
             raise ApiError("too_many_api_keys")
+        notify(asked, act, caller, "api_key_added")
+        # The key has the level of the session that makes it.
+        row = queries.write_api_key(act, id=id, user_id=caller.id, aal=caller.aal, **columns)
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}
-        audit.record(tx, caller.id, caller.email, ["api_key_added"], [], **details)
+        audit.record(act, caller.id, caller.email, ["api_key_added"], [], **details)
     return row.object | {"key": key}
 
 
@@ -52,27 +52,27 @@ def own(asked: Asked) -> list[dict[str, Any]]:
 
 def remove(asked: Asked, id: str) -> None:
     """Remove one of the caller's API keys."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, removing("api_key", id))
-        if not remove_of(asked, tx, caller, [id]):
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, removing("api_key", id))
+        if not remove_of(asked, act, caller, [id]):
             raise ApiError("api_key_not_found")
 
 
 def remove_any(asked: Asked, user_id: str, id: str) -> None:
     """Remove an API key of any user."""
-    with targets.act(asked) as tx:
-        if not remove_of(asked, tx, targets.lock(asked, tx, user_id), [id], is_told=False):
+    with targets.act(asked) as act:
+        if not remove_of(asked, act, targets.lock(asked, act, user_id), [id], is_told=False):
             raise ApiError("api_key_not_found")
 
 
-def remove_of(asked: Asked, tx: Act, user: Person, ids: Sequence[str], *, is_told: bool = True) -> bool:
+def remove_of(asked: Asked, act: Act, user: Person, ids: Sequence[str], *, is_told: bool = True) -> bool:
     """Remove API keys of a locked user, and return whether there were any.
 
     `is_told` if the caller is the user.
     """
-    for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
+    for key in queries.list_api_keys_by_id(act, user_id=user.id, ids=list(ids)):
         if is_told:
-            notify(asked, tx, user, "api_key_removed")
+            notify(asked, act, user, "api_key_removed")
         details = {"api_key": key.name, "api_key_id": key.id}
-        audit.record(tx, user.id, user.email, ["api_key_removed"], [], **details)
-    return bool(queries.remove_api_keys(tx, user_id=user.id, ids=list(ids)))
+        audit.record(act, user.id, user.email, ["api_key_removed"], [], **details)
+    return bool(queries.remove_api_keys(act, user_id=user.id, ids=list(ids)))

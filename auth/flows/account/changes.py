@@ -70,25 +70,25 @@ def change_user(
         holders = [queries.find_holder(on, address=address).id for address in requested]
         return [asked.caller.user_id, *holders]
 
-    with acts.on_found(asked.db, find) as (tx, _):
-        caller = admit_caller(asked, tx, *wish.acts, given=given)
+    with acts.on_found(asked.db, find) as (act, _):
+        caller = admit_caller(asked, act, *wish.acts, given=given)
         if known is None or (caller.email, caller.phone) == (known.email, known.phone):
             if wish.kept:
-                removal.withdraw_changes(tx, caller, wish.kept)
-            email = removal.take_away(asked, tx, caller, ids=wish.ids) if wish.ids else caller.email
+                removal.withdraw_changes(act, caller, wish.kept)
+            email = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if wish.password_hash:
-                _set_password(asked, tx, caller, known.password_hash, wish.password_hash)
+                _set_password(asked, act, caller, known.password_hash, wish.password_hash)
             if is_at_once:
-                first_address.set_addresses(asked, tx, caller, **new)
+                first_address.set_addresses(asked, act, caller, **new)
                 columns |= {"new_email": None, "new_phone": None}
-            user = queries.change_user(tx, user_id=caller.id, **columns)
+            user = queries.change_user(act, user_id=caller.id, **columns)
             for address in requested:
-                first_address.request_address(asked, tx, caller, address, link or {}, body.get("channel"))
+                first_address.request_address(asked, act, caller, address, link or {}, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
             if wish.is_same_password:
                 raise ApiError("same_password", "password: must differ from the current one")
-            _record(tx, caller, email, wish)
+            _record(act, caller, email, wish)
             return user
     # A link or code has changed an address meanwhile: the present address of the body is now a new one.
     return change_user(asked, body, link)
@@ -145,18 +145,18 @@ def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> Proof | None:
 
 
 def _set_password(
-    asked: Asked, tx: acts.Act, caller: Person, checked_password_hash: str | None, new_hash: str
+    asked: Asked, act: acts.Act, caller: Person, checked_password_hash: str | None, new_hash: str
 ) -> None:
     # Another request has changed the password that this one checked.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-    ends.end(tx, caller.id, asked.caller.session_id, reason, voids=True)
-    queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
-    outgoing.notify(asked, tx, caller, "password_changed")
+    ends.end(act, caller.id, asked.caller.session_id, reason, voids=True)
+    queries.set_password(act, user_id=caller.id, password_hash=new_hash)
+    outgoing.notify(asked, act, caller, "password_changed")
 
 
-def _record(tx: acts.Act, caller: Person, email: str | None, wish: _Wish) -> None:
+def _record(act: acts.Act, caller: Person, email: str | None, wish: _Wish) -> None:
     columns = wish.columns
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,
@@ -165,4 +165,4 @@ def _record(tx: acts.Act, caller: Person, email: str | None, wish: _Wish) -> Non
         "phone_change_requested" if columns["new_phone"] else None,
     ]
     details = {name: columns[name] for name in ("new_email", "new_phone")}
-    audit.record(tx, caller.id, email, acts, ["user.updated"], **details)
+    audit.record(act, caller.id, email, acts, ["user.updated"], **details)

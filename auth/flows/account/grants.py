@@ -28,7 +28,7 @@ def add(
     asked: Asked,
     act: Act,
     user: Person,
-    client: Any,
+    client: "queries.SelectAskingClient",
     scopes: Sequence[str],
     request: Any,
     *,
@@ -44,16 +44,16 @@ def add(
     audit.record(act, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
 
 
-def remove(tx: Act, user: Person, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+def remove(act: Act, user: Person, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
     """Remove the grants with these ids, or of a client, with their sessions, and return whether there were
     any.
 
     The user's row is locked.
     """
-    rows = queries.remove_grants(tx, user_id=user.id, ids=list(ids), client_id=client_id)
+    rows = queries.remove_grants(act, user_id=user.id, ids=list(ids), client_id=client_id)
     for row in rows:
         details = {"client_id": row.client_id, "client": row.name}
-        audit.record(tx, user.id, user.email, ["grant_removed"], [], **details)
+        audit.record(act, user.id, user.email, ["grant_removed"], [], **details)
     return bool(rows)
 
 

@@ -43,12 +43,12 @@ def begin(
     """Begin a flow for the caller, and return its state."""
     removal.require_of_settings(provider.name)
     state = one_time.new_token()
-    with acts.on(asked.db, asked.caller.user_id) as tx:
+    with acts.on(asked.db, asked.caller.user_id) as act:
         # Not the password, because logs keep the URL.
         accepted = "nonce with the code that GET /reauthenticate sends"
-        caller = admit_caller(asked, tx, add("identity"), given=given, accepted=accepted)
+        caller = admit_caller(asked, act, add("identity"), given=given, accepted=accepted)
         owner = {"user_id": caller.id, "session_id": asked.caller.session_id}
-        write_flow(asked, tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
+        write_flow(asked, act, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
 
 
@@ -61,16 +61,16 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     aal = level_at(facts.person_of(known), flow.created_at)
     asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
     _ask(asked, identity, flow.user_id)
-    with acts.on(asked.db, flow.user_id) as tx:
+    with acts.on(asked.db, flow.user_id) as act:
         try:
-            user = admit_caller(asked, tx, add("identity"), given="begun")
+            user = admit_caller(asked, act, add("identity"), given="begun")
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None
         if user.converted_at and user.converted_at > flow.created_at:
             # Begun by an anonymous user, without a proof.
             raise proof_refusal()
-        _add(asked, tx, user, identity, flow.session_id)
+        _add(asked, act, user, identity, flow.session_id)
 
 
 def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
@@ -79,20 +79,20 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """
     identity, id_token = read_id_token(asked, body)
     _ask(asked, identity, asked.caller.user_id)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
+    with acts.on(asked.db, asked.caller.user_id) as act:
         # The body's nonce is that of the id_token.
         accepted = "current_password or nonce to POST /reauthenticate"
-        user = admit_caller(asked, tx, add("identity"), accepted=accepted)
-        if not queries.spend_id_token(tx, **id_token):
+        user = admit_caller(asked, act, add("identity"), accepted=accepted)
+        if not queries.spend_id_token(act, **id_token):
             raise invalid_id_token()
-        _add(asked, tx, user, identity, asked.caller.session_id)
+        _add(asked, act, user, identity, asked.caller.session_id)
         if not is_asked(asked, for_client=True):
-            return _renewed(asked, tx, Issue())
+            return _renewed(asked, act, Issue())
     # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, None, for_client=True)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        issue.confirm(tx)
-        return _renewed(asked, tx, issue)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        issue.confirm(act)
+        return _renewed(asked, act, issue)
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
@@ -100,42 +100,42 @@ def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     admission.check(asked, user_id, identity.email, None, provider=identity.provider)
 
 
-def _renewed(asked: Asked, tx: Act, issue: Issue) -> Session:
-    return Session(refreshing.renew(asked, tx, asked.caller.session_id), issue)
+def _renewed(asked: Asked, act: Act, issue: Issue) -> Session:
+    return Session(refreshing.renew(asked, act, asked.caller.session_id), issue)
 
 
 def _add(
     asked: Asked,
-    tx: Act,
+    act: Act,
     user: Person,
     identity: ExternalIdentity,
     session_id: str,
 ) -> None:
     gets_email, was_anonymous = False, is_anonymous(facts.person_of(user))
     try:
-        if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
+        if not queries.insert_identity(act, user_id=user.id, last_sign_in_at=None, **identity.row):
             raise ApiError("identity_already_exists")
         if was_anonymous:
             if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
-            gets_email = first_address.finish_by_identity(asked, tx, user.id, identity, session_id)
+            gets_email = first_address.finish_by_identity(asked, act, user, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not was_anonymous:
-        ends.end(tx, user.id, session_id, "identity_linked", voids=False)
-        notify(asked, tx, user, "identity_linked", provider=identity.provider)
+        ends.end(act, user.id, session_id, "identity_linked", voids=False)
+        notify(asked, act, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]
-    audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
+    audit.record(act, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
 def unlink(asked: Asked, identity_id: str, *, given: Proof | None = None) -> str:
     """Remove an identity, or its address, from the caller, and return the time in ISO 8601."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        user = admit_caller(asked, tx, removing("identity", identity_id), given=given)
-        ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        user = admit_caller(asked, act, removing("identity", identity_id), given=given)
+        ways = queries.list_ways_to_sign_in(act, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
-        email = removal.take_away(asked, tx, user, [provider])
-        audit.record(tx, user.id, email, [], ["user.updated"])
-    return iso_8601(tx.acted_at)
+        email = removal.take_away(asked, act, user, [provider])
+        audit.record(act, user.id, email, [], ["user.updated"])
+    return iso_8601(act.acted_at)

@@ -40,18 +40,18 @@ def require_of_settings(provider: str) -> None:
         raise ApiError("customer.manual_linking_disabled")
 
 
-def removed_providers(tx: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> list[str]:
+def removed_providers(act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> list[str]:
     """Return the providers of the identities and recent additions to remove."""
-    recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
+    recent = {change["id"] for change in list_recent(act, user_id)} if ids else set()
     if not recent.issuperset(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
-    rows = queries.list_ways_to_sign_in(tx, user_id=user_id, ids=ids) if ids else []
+    rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
     return sorted({*providers, *(row.provider for row in rows)})
 
 
 def take_away(
     asked: Asked,
-    tx: Act,
+    act: Act,
     caller: Person,
     providers: Sequence[str] = (),
     *,
@@ -60,8 +60,8 @@ def take_away(
     """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
     """
-    providers = removed_providers(tx, caller.id, providers, ids)
-    recent = list_recent(tx, caller.id)
+    providers = removed_providers(act, caller.id, providers, ids)
+    recent = list_recent(act, caller.id)
     factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
     email = None if "email" in providers else caller.email
     for provider in providers:
@@ -69,37 +69,37 @@ def take_away(
         if provider not in ADDRESSES and not asked.settings.manual_linking:
             raise ApiError("manual_linking_disabled")
         if provider in ADDRESSES:
-            notify(asked, tx, caller, f"{provider}_changed")
+            notify(asked, act, caller, f"{provider}_changed")
             acts = ["email_removed" if provider == "email" else "phone_removed"]
-            audit.record(tx, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
+            audit.record(act, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
-            notify(asked, tx, caller, "identity_unlinked", provider=provider)
-            audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
-    factors.remove_recent(asked, tx, caller, factor_ids)
-    grants.remove(tx, caller, ids=ids)
-    api_keys.remove_of(asked, tx, caller, ids)
+            notify(asked, act, caller, "identity_unlinked", provider=provider)
+            audit.record(act, caller.id, email, ["identity_unlinked"], [], provider=provider)
+    factors.remove_recent(asked, act, caller, factor_ids)
+    grants.remove(act, caller, ids=ids)
+    api_keys.remove_of(asked, act, caller, ids)
     if providers or factor_ids:
-        queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
-        check_remaining(asked, tx, caller.id)
+        queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
+        check_remaining(asked, act, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        ends.end(tx, caller.id, asked.caller.session_id, "way_to_sign_in_removed", voids=True)
+        ends.end(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed", voids=True)
     return email
 
 
-def withdraw_changes(tx: Act, user: Person, kinds: Sequence[str]) -> None:
+def withdraw_changes(act: Act, user: Person, kinds: Sequence[str]) -> None:
     """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
 
     This needs no proof, because it adds no way to sign in.
     """
     pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
     if pending:
-        queries.withdraw_changes(tx, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
+        queries.withdraw_changes(act, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
         acts = [
             "email_change_withdrawn" if "email" in pending else None,
             "phone_change_withdrawn" if "phone" in pending else None,
         ]
         details = {f"new_{kind}": address for kind, address in pending.items()}
-        audit.record(tx, user.id, user.email, acts, [], **details)
+        audit.record(act, user.id, user.email, acts, [], **details)
 
 
 def has_recent_factor(asked: Asked, user_id: str) -> bool:
@@ -121,7 +121,7 @@ def _may_remove(asked: Asked, id: str) -> bool:
     return True
 
 
-def check_remaining(asked: Asked, tx: Act, user_id: str, *, password_counts: bool = False) -> None:
+def check_remaining(asked: Asked, act: Act, user_id: str, *, password_counts: bool = False) -> None:
     """Refuse if a locked user could no longer sign in, with `password_counts` even by an unproved address."""
     settings = asked.settings
     enabled = {
@@ -131,7 +131,7 @@ def check_remaining(asked: Asked, tx: Act, user_id: str, *, password_counts: boo
         "password": password_counts,
     }
     usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    person = found(queries.select_person(tx, user_id=user_id, session_id=None), "user_not_found")
-    ways = queries.select_ways_to_sign_in(tx, user_id=user_id)
+    person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
+    ways = queries.select_ways_to_sign_in(act, user_id=user_id)
     if refusal := refusal_of_removal(facts.person_of(person), ways.providers, ways.has_passkey, usable):
         raise ApiError(refusal)

@@ -34,9 +34,9 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def export(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
     """Record an export, and return its pieces. They fail once the caller is demoted or signed out."""
-    with targets.act(asked) as tx:
-        queries.bound_search(tx, seconds=_LONGEST, in_order=False)
-        queries.record_export(tx, filters=filters)
+    with targets.act(asked) as act:
+        queries.bound_search(act, seconds=_LONGEST, in_order=False)
+        queries.record_export(act, filters=filters)
     return _csv(asked, filters)
 
 
@@ -50,10 +50,10 @@ def pages(asked: Asked, filters: dict[str, Any]) -> Iterator[list[Any]]:
     """Yield the matching users, as `describe_users` returns them."""
     after = None
     while True:
-        with targets.act(asked) as tx:
-            queries.bound_search(tx, seconds=_LONGEST, in_order=False)
-            ids = [row.id for row in queries.list_user_ids(tx, filters=filters, after=after, most=_PAGE)]
-            rows = queries.describe_users(tx, ids=ids, locks=counts.locks(asked.settings))
+        with targets.act(asked) as act:
+            queries.bound_search(act, seconds=_LONGEST, in_order=False)
+            ids = [row.id for row in queries.list_user_ids(act, filters=filters, after=after, most=_PAGE)]
+            rows = queries.describe_users(act, ids=ids, locks=counts.locks(asked.settings))
         if not ids:
             return
         yield rows

@@ -104,16 +104,16 @@ def send_recovery(asked: Asked, user_id: str, email: str) -> None:
     admission.check_channel(asked, email, None)
     message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
     outgoing.take_quota(asked, email)
-    with targets.act(asked) as tx:
-        targets.lock(asked, tx, user_id)
-        recipient = recipient_of(tx, "recovery", email)
+    with targets.act(asked) as act:
+        targets.lock(asked, act, user_id)
+        recipient = recipient_of(act, "recovery", email)
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
-        dispute(tx, recipient.holder)
+        dispute(act, recipient.holder)
         bound_to = {"browser_hash": None, **waiting.asker(asked)}
-        write_requested(tx, message, "recovery", user_id, link, bound_to)
+        write_requested(act, message, "recovery", user_id, link, bound_to)
         details = {"purpose": "recovery", "is_sent": True}
-        audit.record(tx, user_id, email, ["message_requested"], [], **details)
+        audit.record(act, user_id, email, ["message_requested"], [], **details)
 
 
 def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
@@ -127,7 +127,7 @@ def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
     return message
 
 
-def _obstacle(message: Any) -> str | None:
+def _obstacle(message: "queries.SelectMessage") -> str | None:
     if message.outcome == "waiting":
         return None
     if message.channel == "logout":
@@ -145,25 +145,25 @@ def resend(asked: Asked, message_id: str) -> None:
     """Send an email or SMS again; send a waiting one immediately."""
     message = find(asked, message_id)
     if message.outcome == "waiting":
-        with targets.act(asked) as tx:
+        with targets.act(asked) as act:
             if message.has_user:
-                targets.lock(asked, tx, message.user_id)
-            queries.hurry_message(tx, id=message.id)
+                targets.lock(asked, act, message.user_id)
+            queries.hurry_message(act, id=message.id)
             return
     quota = outgoing.take_quota(asked, message.recipient)
-    with targets.act(asked) as tx:
+    with targets.act(asked) as act:
         # The user may have become an administrator.
-        targets.lock(asked, tx, message.user_id)
+        targets.lock(asked, act, message.user_id)
         # The languages and browser of the first request, not the administrator's.
         names = ("languages", "user_agent", "inviter", "channel")
         variables = {name: message.variables.get(name) for name in names}
         if message.kind in REQUESTED:
-            _request_again(asked, tx, message, variables)
+            _request_again(asked, act, message, variables)
         elif message.kind == "invite":
-            _invite_again(asked, tx, message, variables)
+            _invite_again(asked, act, message, variables)
         else:
-            _notify_again(asked, tx, message)
-        audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
+            _notify_again(asked, act, message)
+        audit.record(act, message.user_id, None, ["message_resent"], [], kind=message.kind)
     outgoing.add_quota_headers(asked, quota)
 
 
@@ -182,7 +182,9 @@ def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[
     write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
 
 
-def _invite_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _invite_again(
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+) -> None:
     user = queries.select_person(tx, user_id=message.user_id, session_id=None)
     person = user and facts.person_of(user)
     if not user or not person or user.email != message.recipient:

@@ -22,8 +22,8 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
     _check_url(asked, body["url"])
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
-    with targets.act(asked) as tx:
-        row = queries.create_webhook(tx, id=id, most=most, secret=sealed, **body)
+    with targets.act(asked) as act:
+        row = queries.create_webhook(act, id=id, most=most, secret=sealed, **body)
     if row is None:
         raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
     return row.webhook_object, secret
@@ -75,8 +75,8 @@ def found_webhook(row: T | None) -> T:
 
 
 def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
-    with targets.act(asked) as tx:
-        return found_webhook(query(tx, **values))
+    with targets.act(asked) as act:
+        return found_webhook(query(act, **values))
 
 
 def _sent(row: Any) -> str:

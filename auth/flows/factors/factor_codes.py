@@ -4,6 +4,7 @@ A verdict is committed before anybody learns it. The act that the code is for sp
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import structlog
@@ -54,7 +55,9 @@ def spend_totp(on: Runner, match: Match) -> bool:
     return queries.use_totp_step(on, id=match.factor_id, step=match.step) is not None
 
 
-def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: Any = None) -> bytes | None:
+def check_recovery_code(
+    asked: Asked, user_id: str, code: str, made_before: datetime | None = None
+) -> bytes | None:
     """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)
@@ -68,7 +71,7 @@ def spend_recovery_code(on: Runner, user_id: str, code_mac: bytes) -> "queries.U
     return queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac)
 
 
-def check_totp(asked: Asked, user_id: str, code: str, *, added_before: Any = None) -> bool:
+def check_totp(asked: Asked, user_id: str, code: str, *, added_before: datetime | None = None) -> bool:
     """Spend a code of one of a user's authenticator apps, and return whether it is one. Refuses as above."""
     factors = queries.list_totp_factors(asked.db, user_id=user_id, verified_before=added_before)
     match = check_app_code(asked, user_id, factors, code)

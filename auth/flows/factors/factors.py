@@ -1,8 +1,9 @@
 """Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
 
 import uuid
-from datetime import timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
@@ -17,12 +18,15 @@ from auth.flows.sessions.token_response import Session, raise_session
 from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.rules.factors import may_verify
+from auth.rules.policy import RECENT_AGE
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 
+Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"
+Named: TypeAlias = "Factor | queries.RenameFactor | queries.ListFactorsById"
 _DISABLED = {
     "totp": "mfa_totp_enroll_not_enabled",
     "webauthn": "mfa_webauthn_enroll_not_enabled",
@@ -46,14 +50,13 @@ def enrol(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, add("factor"), given=given)
-        check_room(asked, tx, caller.id)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, add("factor"), given=given)
+        check_room(asked, act, caller.id, name)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
-        if not queries.insert_factor(tx, secret=sealed, **columns):
-            raise ApiError("mfa_factor_name_conflict")
+        queries.insert_factor(act, secret=sealed, **columns)
         # `select_factor` finds the session by this row, whose id stays in the database.
-        assertions.write_challenge(tx, factor_type, None, **_owner(asked, factor_id))
+        assertions.write_challenge(act, factor_type, None, **_owner(asked, factor_id))
     members = {"totp": _app_members(asked, caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
@@ -79,18 +82,18 @@ def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) 
     _check_site(asked, site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx)
-        factor = _own_factor(asked, tx, factor_id)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act)
+        factor = _own_factor(asked, act, factor_id)
         if factor.factor_type == "webauthn":
-            sent, members = _key_options(asked, tx, caller, factor)
-        row = assertions.write_challenge(tx, factor.factor_type, sent, **_owner(asked, factor.id))
+            sent, members = _key_options(asked, act, caller, factor)
+        row = assertions.write_challenge(act, factor.factor_type, sent, **_owner(asked, factor.id))
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Any) -> tuple[bytes, dict[str, Any]]:
+def _key_options(asked: Asked, act: acts.Act, caller: Person, factor: Factor) -> tuple[bytes, dict[str, Any]]:
     """Return a challenge for a security key, and the member of the response that has its options."""
-    site, known = asked.parts.relying_party, queries.list_credentials(tx, user_id=caller.id)
+    site, known = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
     if factor.is_verified:
         own = [row for row in known if row.id == factor.id]
         challenge, public_key = site.request_options(own, is_passkey=False)
@@ -101,7 +104,7 @@ def _key_options(asked: Asked, tx: acts.Act, caller: Person, factor: Any) -> tup
     return challenge, {"webauthn": options}
 
 
-def _ceremony(factor: Any) -> str:
+def _ceremony(factor: Factor) -> str:
     return "request" if factor.is_verified else "create"
 
 
@@ -125,21 +128,21 @@ def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, f
         if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
             raise ApiError("mfa_verification_failed")
     issue = about_own(asked, "totp", for_client=for_client)
-    with acts.begin(asked.db) as tx:
-        factor = _own_factor(asked, tx, factor_id)
-        match = factor_codes.judge_app_code(asked, tx, user_id, [factor], code)
+    with acts.begin(asked.db) as act:
+        factor = _own_factor(asked, act, factor_id)
+        match = factor_codes.judge_app_code(asked, act, user_id, [factor], code)
         # Other refusals come first. They do not tell the verdict, and roll it back.
-        tx.drop_verdict()
-        tx.lock_users([user_id])
-        caller = admit_caller(asked, tx, *_acts(factor), given="begun")
-        issue.confirm(tx)
-        if _own_factor(asked, tx, factor_id).is_verified != factor.is_verified:
+        act.drop_verdict()
+        act.lock_users([user_id])
+        caller = admit_caller(asked, act, *_acts(factor), given="begun")
+        issue.confirm(act)
+        if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
-        if not queries.try_challenge(tx, id=challenge_id, **_owner(asked, factor.id)):
+        if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):
             raise ApiError("mfa_challenge_expired")
-        if match and factor_codes.spend_totp(tx, match):
-            queries.delete_challenge(tx, id=challenge_id)
-            return Session(_complete(asked, tx, caller, factor, "totp"), issue)
+        if match and factor_codes.spend_totp(act, match):
+            queries.delete_challenge(act, id=challenge_id)
+            return Session(_complete(asked, act, caller, factor, "totp"), issue)
     raise ApiError("mfa_verification_failed")
 
 
@@ -149,12 +152,12 @@ def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
     match = factor_codes.check_app_code(asked, asked.caller.user_id, apps, code)
     if match is None:
         raise ApiError("mfa_verification_failed")
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx)
-        if not factor_codes.spend_totp(tx, match):
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act)
+        if not factor_codes.spend_totp(act, match):
             raise ApiError("mfa_verification_failed")
         app = next(app for app in apps if app.id == match.factor_id)
-        return _complete(asked, tx, caller, app, "totp")
+        return _complete(asked, act, caller, app, "totp")
 
 
 def verify_webauthn(
@@ -164,7 +167,7 @@ def verify_webauthn(
     sent: dict[str, Any],
     *,
     for_client: bool = False,
-    added_before: Any = None,
+    added_before: datetime | None = None,
 ) -> Session:
     """Raise the caller's session to `aal2` by a security key."""
     _check_site(asked, sent)
@@ -190,29 +193,39 @@ def verify_webauthn(
 
 
 def _use_key(
-    asked: Asked, factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue
+    asked: Asked,
+    factor: Factor,
+    created: dict[str, Any],
+    credential: Any,
+    assertion: Any,
+    issue: Issue,
 ) -> Session:
     refusal = None
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        issue.confirm(tx)
-        caller = admit_caller(asked, tx, *_acts(factor), given="begun")
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        issue.confirm(act)
+        caller = admit_caller(asked, act, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
-        if _own_factor(asked, tx, factor.id).is_verified != factor.is_verified:
+        if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
-            refusal = assertions.use(tx, credential, assertion, caller.email)
+            refusal = assertions.use(act, credential, assertion, caller.email)
         if refusal is None:
-            return Session(_complete(asked, tx, caller, factor, "webauthn", **created), issue)
+            return Session(_complete(asked, act, caller, factor, "webauthn", **created), issue)
     raise refusal
 
 
-def _acts(factor: Any) -> list[Act]:
+def _acts(factor: Factor) -> list[Act]:
     """Return the acts of verifying a factor. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
 
 def _complete(
-    asked: Asked, tx: acts.Act, caller: Person, factor: Any, method: str, **credential: Any
+    asked: Asked,
+    tx: acts.Act,
+    caller: Person,
+    factor: Factor,
+    method: str,
+    **credential: Any,
 ) -> "queries.RaiseSession":
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
@@ -225,39 +238,41 @@ def _complete(
     return raise_session(asked, tx, asked.caller.session_id, method, factor.id)
 
 
-def end_other_sessions(asked: Asked, tx: acts.Act, user_id: str) -> None:
+def end_other_sessions(asked: Asked, act: acts.Act, user_id: str) -> None:
     """End the sessions below the level that a user gets with a first factor: they began under other rules.
 
     Pending changes of an address end too: a thief could confirm them later without the factor.
     """
-    if queries.count_verified_factors(tx, user_id=user_id).total == 0:
+    if queries.count_verified_factors(act, user_id=user_id).total == 0:
         kept = asked.caller.session_id
-        ends.end(tx, user_id, kept, "factor_added", voids=True)
+        ends.end(act, user_id, kept, "factor_added", voids=True)
 
 
-def check_room(asked: Asked, tx: acts.Act, user_id: str) -> None:
-    """Refuse if a locked user may not have another factor."""
-    most = asked.settings.mfa_max_enrolled_factors
-    if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
+def check_room(asked: Asked, act: acts.Act, user_id: str, name: str = "") -> None:
+    """Refuse if a locked user may not have another factor, or none of this name."""
+    own = queries.count_verified_factors(act, user_id=user_id)
+    if own.enrolled >= asked.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_enrolled_mfa_factors")
+    if name in (own.names or ()):
+        raise ApiError("mfa_factor_name_conflict")
 
 
 def rename(asked: Asked, factor_id: str, name: str) -> None:
     """Give one of the caller's factors another name."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        _rename(tx, admit_caller(asked, tx), factor_id, name)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        _rename(act, admit_caller(asked, act), factor_id, name)
 
 
 def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
     """Give a verified factor of any user another name, and return it as JSON."""
-    with targets.act(asked) as tx:
-        return _rename(tx, targets.lock(asked, tx, user_id), factor_id, name)
+    with targets.act(asked) as act:
+        return _rename(act, targets.lock(asked, act, user_id), factor_id, name)
 
 
-def _rename(tx: acts.Act, user: Person, factor_id: str, name: str) -> str:
-    renamed = queries.rename_factor(tx, id=factor_id, user_id=user.id, friendly_name=name)
+def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
+    renamed = queries.rename_factor(act, id=factor_id, user_id=user.id, friendly_name=name)
     row = found(renamed, "mfa_factor_not_found")
-    _record(tx, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
+    _record(act, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
     return row.object
 
 
@@ -271,31 +286,37 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
         if factor.is_verified:
             notify(asked, tx, caller, "factor_removed")
             _record(tx, caller, "factor_removed", factor, "user.updated")
-        queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
+        delete(tx, caller.id, [factor.id])
 
 
-def remove_recent(asked: Asked, tx: acts.Act, caller: Person, ids: list[str]) -> None:
+def remove_recent(asked: Asked, act: acts.Act, caller: Person, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
-    for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
-        notify(asked, tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
-        _record(tx, caller, "factor_removed", factor, None)
-    queries.remove_factors(tx, user_id=caller.id, ids=ids)
+    for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids) if ids else ():
+        notify(asked, act, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
+        _record(act, caller, "factor_removed", factor, None)
+    delete(act, caller.id, ids)
+
+
+def delete(act: acts.Act, user_id: str, ids: Sequence[str]) -> None:
+    """Delete factors and passkeys. The links of notices ask for those that are not recent for seven days."""
+    moments = {"verified_before": act.acted_at - RECENT_AGE, "kept_until": act.acted_at + RECENT_AGE}
+    queries.remove_factors(act, user_id=user_id, ids=ids, **moments)
 
 
 def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and notify the user."""
-    with targets.act(asked) as tx:
-        remove_of(asked, tx, targets.lock(asked, tx, user_id), factor_id)
+    with targets.act(asked) as act:
+        remove_of(asked, act, targets.lock(asked, act, user_id), factor_id)
 
 
-def remove_of(asked: Asked, tx: acts.Act, user: Person, factor_id: str) -> None:
+def remove_of(asked: Asked, act: acts.Act, user: Person, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
-    factor = _find(tx, user.id, factor_id)
+    factor = _find(act, user.id, factor_id)
     if factor.is_verified:
-        notify(asked, tx, user, "factor_removed")
-    _record(tx, user, "factor_removed", factor, "user.updated")
-    queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
-    queries.forget_factors(tx, user_id=user.id)
+        notify(asked, act, user, "factor_removed")
+    _record(act, user, "factor_removed", factor, "user.updated")
+    delete(act, user.id, [factor.id])
+    queries.forget_factors(act, user_id=user.id)
 
 
 def _own_factor(asked: Asked, db: Database | Transaction, factor_id: str) -> "queries.SelectFactor":
@@ -317,6 +338,13 @@ def _find(
     return factor
 
 
-def _record(tx: acts.Act, user: Person, act: str, factor: Any, event: str | None, **others: Any) -> None:
+def _record(
+    tx: acts.Act,
+    user: Person,
+    act: str,
+    factor: Named,
+    event: str | None,
+    **others: Any,
+) -> None:
     details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

@@ -1,5 +1,6 @@
 """Recovery codes: create and remove them, and use one instead of a lost factor."""
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from auth.core.factors import recovery_codes
@@ -31,19 +32,19 @@ def create(
     given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
     made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, add("recovery_codes"), given=given)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, add("recovery_codes"), given=given)
         if caller.oldest_factor_at is None:
             raise ApiError("mfa_recovery_codes_sole_factor")
-        known = queries.select_has_recovery_codes(tx, user_id=caller.id)
+        known = queries.select_has_recovery_codes(act, user_id=caller.id)
         if replaces is not None and replaces != known.has_codes:
             raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
         name = body.get("friendly_name")
-        row = queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made, friendly_name=name)
-        audit.record(tx, caller.id, caller.email, ["recovery_codes_created"], [])
+        row = queries.replace_recovery_codes(act, user_id=caller.id, code_macs=made, friendly_name=name)
+        audit.record(act, caller.id, caller.email, ["recovery_codes_created"], [])
         if not with_factor:
-            notify(asked, tx, caller, "recovery_codes_created", replaced=row.replaced)
-    return NewCodes(codes, row.friendly_name, iso_8601(tx.acted_at))
+            notify(asked, act, caller, "recovery_codes_created", replaced=row.replaced)
+    return NewCodes(codes, row.friendly_name, iso_8601(act.acted_at))
 
 
 def remove_all(asked: Asked, body: dict[str, Any]) -> None:
@@ -63,20 +64,22 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
     return asked.admit_reader(queries.select_recovery_codes(asked.db, **asked.caller_ids))
 
 
-def verify(asked: Asked, code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
+def verify(
+    asked: Asked, code: str, *, for_client: bool = False, made_before: datetime | None = None
+) -> Session:
     """Raise the caller's session to `aal2` by a recovery code."""
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
     issue = about_own(asked, "mfa/recovery_code", for_client=for_client)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        issue.confirm(tx)
-        caller = admit_caller(asked, tx)
-        spent = factor_codes.spend_recovery_code(tx, caller.id, code_mac)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        issue.confirm(act)
+        caller = admit_caller(asked, act)
+        spent = factor_codes.spend_recovery_code(act, caller.id, code_mac)
         if spent is None:
             raise ApiError("recovery.mfa_verification_failed")
         left = spent.remaining
-        audit.record(tx, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
-        notify(asked, tx, caller, "recovery_code_used", remaining=left)
-        raised = raise_session(asked, tx, asked.caller.session_id, "mfa/recovery_code", None)
+        audit.record(act, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
+        notify(asked, act, caller, "recovery_code_used", remaining=left)
+        raised = raise_session(asked, act, asked.caller.session_id, "mfa/recovery_code", None)
     return Session(raised, issue)

@@ -60,7 +60,7 @@ class Explanation:
     is_locked: bool
 
 
-def explain(settings: Settings, db: Database, user: Any) -> Explanation:
+def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> Explanation:
     """Explain a row of `select_summary`."""
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
@@ -88,7 +88,7 @@ def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | 
     return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
 
 
-def _ways(settings: Settings, user: Any) -> Iterator[str]:
+def _ways(settings: Settings, user: "queries.SelectSummary") -> Iterator[str]:
     by_email = user.email and settings.email_enabled
     by_phone = user.phone and settings.offers_phone
     email_counts = user.email_confirmed_at or not settings.email_confirm_required
@@ -106,7 +106,9 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
         yield _PASSKEY
 
 
-def _customers(settings: Settings, db: Database, user: Any) -> tuple[list[str], list[Obstacle]]:
+def _customers(
+    settings: Settings, db: Database, user: "queries.SelectSummary"
+) -> tuple[list[str], list[Obstacle]]:
     """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
     domain = (user.email or "").rpartition("@")[2]
@@ -130,7 +132,7 @@ def _customers(settings: Settings, db: Database, user: Any) -> tuple[list[str], 
     return ways, obstacles
 
 
-def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     if user.banned_until:
         yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
     yield from _address_obstacles(settings, user)
@@ -145,7 +147,7 @@ def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
             yield Obstacle(text, "They can add one in their account after they sign in.")
 
 
-def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+def _address_obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:
         text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
         yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
@@ -168,14 +170,14 @@ def _locks(limits: list[dict[str, Any]], ways: list[str]) -> Iterator[Obstacle]:
             yield Obstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")
 
 
-def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
+def _unsent(db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
         advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
 
 
-def _refused_by_hook(settings: Settings, db: Database, user: Any) -> Iterator[Obstacle]:
+def _refused_by_hook(settings: Settings, db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     refusal = (
         queries.select_refusal_by_hook(db, user_id=user.id) if settings.hook_custom_access_token else None
     )

@@ -6,6 +6,7 @@ from typing import Any
 from auth.flows.messages.outgoing import own_url
 from auth.web.asked import Asked
 from auth.web.input import checked_redirect, sent_redirect
+from sql import queries
 
 # Links that lead to our page for a new password.
 TO_PASSWORD = {"recovery", "invite", "undo"}
@@ -30,6 +31,6 @@ def _own_target(asked: Asked, purpose: str, *, has_page: bool) -> str | None:
     return own_url(asked.settings, "new-password", {"then": "site"} if asked.settings.has_site else {})
 
 
-def target_of(asked: Asked, link: Any) -> str | None:
+def target_of(asked: Asked, link: "queries.SelectLink") -> str | None:
     """Return where a link leads, by its page's button and for a program: None for the site."""
     return link.redirect_to or _own_target(asked, link.purpose, has_page=asked.settings.has_site)

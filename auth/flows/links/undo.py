@@ -13,12 +13,14 @@ from auth.core.factors.webauthn import Assertion
 from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
+from auth.flows.factors.factors import delete as delete_factors
 from auth.flows.links.finding import find_link, good_link, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.rules import links
 from auth.rules.factors import may_be_copy
+from auth.rules.policy import RECENT_AGE
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -158,10 +160,10 @@ def _take_back(
     user = person_of(act, link.user_id)
     ids = [way["id"] for way in removed]
     queries.remove_ways_to_sign_in(act, user_id=user.id, ids=ids, providers=[])
-    queries.remove_factors(act, user_id=user.id, ids=ids)
+    delete_factors(act, user.id, ids)
     # The link has asked for one of those that were removed since.
     lost = [row.id for row in _factors_of(act, user.id) if row.removed_at is not None]
-    queries.restore_factors(act, user_id=user.id, ids=lost)
+    queries.restore_factors(act, user_id=user.id, ids=lost, codes_before=act.acted_at - RECENT_AGE)
     queries.forget_factors(act, user_id=user.id)
     if is_back:
         _give_back(asked, act, user, link.target)

@@ -120,12 +120,12 @@ def send_reauthentication_code(
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
     quota = outgoing.take_quota(asked, address)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        admit_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        admit_caller(asked, act)
         own = {"session_id": asked.caller.session_id, **(bound_to or {})}
-        message.write_token(tx, user_id, "reauthentication", **own)
-        message.write(tx, user_id, "reauthentication")
+        message.write_token(act, user_id, "reauthentication", **own)
+        message.write(act, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
-        audit.record(tx, user_id, None, ["message_requested"], [], **details)
+        audit.record(act, user_id, None, ["message_requested"], [], **details)
     outgoing.add_quota_headers(asked, quota)
     return message.id

@@ -20,6 +20,7 @@ from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, wh
 from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from auth.web.facts import Person
 from auth.web.limits import Window, refusal
 from sql import Transaction, queries
 
@@ -118,13 +119,15 @@ class Message:
         )
 
 
-def proved_address(asked: Asked, user: Any) -> str | None:
+def proved_address(asked: Asked, user: Person) -> str | None:
     """Return the address for a user's notices."""
     proved = {"email_proved": user.email_proved, "phone_proved": user.phone_proved}
     return address_of_notices(user.email, user.phone, **proved, offers_phone=asked.settings.offers_phone)
 
 
-def notify(asked: Asked, tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
+def notify(
+    asked: Asked, tx: Transaction, user: Person, kind: str, *, undo: bool = True, **others: Any
+) -> None:
     """Notify a user of a change, with the link *This wasn't me* if `undo`. The row is from before the change.
 
     The notice goes to the proved address. `others` are variables of the template.

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -68,9 +69,9 @@ def begin_sign_in(asked: Asked) -> dict[str, Any]:
 
 def begin_proof(asked: Asked) -> dict[str, Any]:
     """Like `begin_sign_in`, for the caller's session."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        admit_caller(asked, tx)
-        return _begin(asked, tx, **own_session(asked))
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        admit_caller(asked, act)
+        return _begin(asked, act, **own_session(asked))
 
 
 def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
@@ -137,25 +138,27 @@ def check(
     return row, assertion
 
 
-def require_older(credential: Any, added_before: Any) -> None:
+def require_older(credential: Any, added_before: datetime | None) -> None:
     """Refuse if a credential, a row of `select_credential`, was added later."""
     if added_before and credential.verified_at >= added_before:
         raise failed("it was added in the last seven days")
 
 
-def use(tx: Act, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+def use(act: Act, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    known, new = queries.select_counter(tx, id=credential.id), assertion.new_sign_count
+    known, new = queries.select_counter(act, id=credential.id), assertion.new_sign_count
     if known is None:
         return failed(WRONG_SIGNATURE)
     is_copy = may_be_copy(known.sign_count or 0, new, is_synced=known.backup_eligible)
     if not is_copy:
         # Copies of a synced passkey have counters of their own.
-        queries.use_credential(tx, id=credential.id, sign_count=new, backed_up=assertion.credential_backed_up)
+        queries.use_credential(
+            act, id=credential.id, sign_count=new, backed_up=assertion.credential_backed_up
+        )
     if counter_rose(known.sign_count or 0, new):
         return None
     about = {"passkey": credential.friendly_name} | ({} if is_copy else {"is_synced": True})
-    audit.record(tx, credential.user_id, email, ["passkey_counter_fell"], [], **about)
+    audit.record(act, credential.user_id, email, ["passkey_counter_fell"], [], **about)
     if not is_copy:
         return None
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
@@ -196,7 +199,7 @@ def prove(
     body: dict[str, Any],
     *,
     for_client: bool = False,
-    added_before: Any = None,
+    added_before: datetime | None = None,
     owner: dict[str, str | None] | None = None,
 ) -> tuple[str, Session]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
@@ -206,20 +209,20 @@ def prove(
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
     issue = about_own(asked, "webauthn", for_client=for_client)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        issue.confirm(tx)
-        caller = admit_caller(asked, tx)
-        refusal = _refusal(tx, caller, passkey, assertion)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        issue.confirm(act)
+        caller = admit_caller(asked, act)
+        refusal = _refusal(act, caller, passkey, assertion)
         if refusal is None:
-            session = raise_session(asked, tx, asked.caller.session_id, "webauthn", passkey.id)
+            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
-            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return iso_8601(tx.acted_at), Session(session, issue)
+            audit.record(act, caller.id, caller.email, ["reauthenticated"], [], **details)
+            return iso_8601(act.acted_at), Session(session, issue)
     raise refusal
 
 
-def _refusal(tx: Act, user: Person, passkey: Any, assertion: Assertion) -> ApiError | None:
+def _refusal(act: Act, user: Person, passkey: Any, assertion: Assertion) -> ApiError | None:
     # The passkey may have been deleted since the lookup.
-    if queries.select_passkey(tx, user_id=user.id, passkey_id=passkey.id) is None:
+    if queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)
-    return use(tx, passkey, assertion, user.email)
+    return use(act, passkey, assertion, user.email)

@@ -30,14 +30,14 @@ def require_enabled(asked: Asked) -> None:
 def begin_registration(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
     given = give_proof(asked, known, body, add("passkey"))
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, add("passkey"), given=given)
-        excluded = _credentials(asked, tx, caller.id)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, add("passkey"), given=given)
+        excluded = _credentials(asked, act, caller.id)
         challenge, options = asked.parts.relying_party.creation_options(
             caller.id, assertions.name_of(caller), excluded, is_passkey=True
         )
         row = assertions.write_challenge(
-            tx, "passkey_registration", challenge, **assertions.own_session(asked)
+            act, "passkey_registration", challenge, **assertions.own_session(asked)
         )
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
@@ -48,38 +48,38 @@ def finish_registration(asked: Asked, known: Person, body: dict[str, Any]) -> st
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
     created = assertions.verify_creation(asked, body["credential"], challenge, assertions.PASSKEY)
     name = webauthn.authenticator_name(created["aaguid"])
-    with acts.on(asked.db, asked.caller.user_id) as tx:
+    with acts.on(asked.db, asked.caller.user_id) as act:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
         caller = admit_caller(
-            asked, tx, add("passkey"), given=None if is_anonymous(facts.person_of(known)) else "begun"
+            asked, act, add("passkey"), given=None if is_anonymous(facts.person_of(known)) else "begun"
         )
         was_anonymous = is_anonymous(facts.person_of(caller))
-        _credentials(asked, tx, caller.id)
+        _credentials(asked, act, caller.id)
         if not was_anonymous:
-            factors.end_other_sessions(asked, tx, caller.id)
-        notify(asked, tx, caller, "passkey_added")
-        row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
+            factors.end_other_sessions(asked, act, caller.id)
+        notify(asked, act, caller, "passkey_added")
+        row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, **created)
         session_id = asked.caller.session_id
         if asked.caller.expires_at is None:
             # A browser's session: the registration has verified the user, like a use of the passkey.
-            raise_session(asked, tx, session_id, "webauthn", row.id)
+            raise_session(asked, act, session_id, "webauthn", row.id)
         elif caller.aal == "aal1" and caller.first_factor_at is None:
-            queries.record_first_passkey(tx, session_id=session_id, passkey_id=row.id)
+            queries.record_first_passkey(act, session_id=session_id, passkey_id=row.id)
         if was_anonymous:
-            first_address.finish_by_passkey(asked, tx, caller.id, asked.caller.session_id)
-        audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
+            first_address.finish_by_passkey(asked, act, caller.id, asked.caller.session_id)
+        audit.record(act, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
     return row.object
 
 
 def rename(asked: Asked, passkey_id: str, name: str) -> str:
     """Give one of the caller's passkeys another name, and return it as JSON."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act)
         ids = {"user_id": caller.id, "passkey_id": passkey_id}
-        old = found(queries.select_passkey(tx, **ids), "webauthn_credential_not_found")
-        row = queries.rename_passkey(tx, friendly_name=name, **ids)
+        old = found(queries.select_passkey(act, **ids), "webauthn_credential_not_found")
+        row = queries.rename_passkey(act, friendly_name=name, **ids)
         names = {"passkey": name, "old_passkey": old.friendly_name}
-        audit.record(tx, caller.id, caller.email, ["passkey_renamed"], ["user.updated"], **names)
+        audit.record(act, caller.id, caller.email, ["passkey_renamed"], ["user.updated"], **names)
     return row.object
 
 
@@ -94,42 +94,42 @@ def remove(asked: Asked, known: Person, passkey_id: str, body: dict[str, Any]) -
 
 def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
-    with targets.act(asked) as tx:
-        remove_of(asked, tx, targets.lock(asked, tx, user_id), passkey_id)
+    with targets.act(asked) as act:
+        remove_of(asked, act, targets.lock(asked, act, user_id), passkey_id)
 
 
 def remove_all(asked: Asked, user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
-    with targets.act(asked) as tx:
-        user = targets.lock(asked, tx, user_id)
-        found = queries.list_verified_factors(tx, user_id=user.id)
+    with targets.act(asked) as act:
+        user = targets.lock(asked, act, user_id)
+        found = queries.list_verified_factors(act, user_id=user.id)
         for factor in found:
-            (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, tx, user, factor.id)
+            (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, act, user, factor.id)
         return len(found)
 
 
-def remove_of(asked: Asked, tx: Act, user: Person, passkey_id: str) -> None:
+def remove_of(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
-    _remove(asked, tx, user, passkey_id)
-    queries.forget_factors(tx, user_id=user.id)
+    _remove(asked, act, user, passkey_id)
+    queries.forget_factors(act, user_id=user.id)
 
 
-def _credentials(asked: Asked, tx: Act, user_id: str) -> list[Any]:
+def _credentials(asked: Asked, act: Act, user_id: str) -> list[Any]:
     """Return the rows of a user's credentials. Refuse if the user may not have another passkey."""
-    rows = queries.list_credentials(tx, user_id=user_id)
+    rows = queries.list_credentials(act, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]
     if len(own) >= asked.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_passkeys")
     return rows
 
 
-def _remove(asked: Asked, tx: Act, user: Person, passkey_id: str) -> None:
-    known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
+def _remove(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
+    known = queries.select_passkey(act, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
-    notify(asked, tx, user, "passkey_removed")
-    queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
+    notify(asked, act, user, "passkey_removed")
+    factors.delete(act, user.id, [passkey_id])
     if asked.actor != "service_role":
         # The user is as before the passkey. A proved address, however, is not replaced by an unproved one.
-        removal.check_remaining(asked, tx, user.id, password_counts=True)
+        removal.check_remaining(asked, act, user.id, password_counts=True)
     details = {"old_passkey": passkey.friendly_name}
-    audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)
+    audit.record(act, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -16,29 +16,29 @@ def sign_out(asked: Asked, scope: str) -> str:
     redeemed meanwhile would start a session that outlives the log-out.
     """
     own = asked.caller.session_id
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, level=Level.AAL2 if scope == "others" else Level.SESSION)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, level=Level.AAL2 if scope == "others" else Level.SESSION)
         ends.end(
-            tx,
+            act,
             caller.id,
             None if scope == "global" else own,
             "others_signed_out" if scope == "others" else "logout",
             voids=False,
         )
         audit.record(
-            tx, caller.id, caller.email, ["signed_out"], ["auth.logout"], scope=scope, session_id=own
+            act, caller.id, caller.email, ["signed_out"], ["auth.logout"], scope=scope, session_id=own
         )
-    return iso_8601(tx.acted_at)
+    return iso_8601(act.acted_at)
 
 
 def end_session(asked: Asked, session_id: str) -> str | None:
     """End a session of the caller with those that it opened, and return the time, or None if it has ended."""
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx)
-        ended = queries.select_person(tx, user_id=caller.id, session_id=session_id)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act)
+        ended = queries.select_person(act, user_id=caller.id, session_id=session_id)
         session = ended and facts.own_session_of(ended)
         if end_of_session(facts.person_of(caller), session, asked.policy, caller.now):
             return None
-        ends.end(tx, caller.id, session_id, "ended_by_user", voids=False)
-        audit.record(tx, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)
-    return iso_8601(tx.acted_at)
+        ends.end(act, caller.id, session_id, "ended_by_user", voids=False)
+        audit.record(act, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)
+    return iso_8601(act.acted_at)

@@ -27,6 +27,7 @@ from auth.flows.sessions.token_response import (
     write_code,
 )
 from auth.flows.sign_in.oauth import find_provider
+from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.users import is_banned
 from auth.web import audit, facts
@@ -225,14 +226,14 @@ def _link_identity(
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
     if person.email_proved:
-        if not queries.insert_identity(act, user_id=person.id, signs_in=True, **identity.row):
+        if not queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row):
             return ApiError("identity_already_exists")
         notify(asked, act, person, "identity_linked", provider=identity.provider)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
         return _User(person)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
     prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
-    queries.insert_identity(act, user_id=person.id, signs_in=True, **identity.row)
+    queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
     proved = queries.select_person(act, user_id=person.id, session_id=None)
     return _User(found(proved, "user_not_found"), is_first=True)
@@ -248,12 +249,15 @@ def _create_user(
         return ApiError("email_address_not_authorized")
     if user_id is None:
         raise _NewUser
-    columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
-    columns |= {"is_trusted": identity.is_proved, **identity.row}
-    user = queries.create_user_by_identity(act, user_id=user_id, **columns)
+    email = identity.email if identity.is_proved else first_address.free_email(act, identity.email)
+    is_proved = email is not None and identity.is_proved
+    columns = {"email": email, "is_proved": is_proved, "user_metadata": identity.metadata, **identity.row}
+    queries.create_user_by_identity(act, user_id=user_id, **columns)
+    if email:
+        queries.add_email_of_identity(act, user_id=user_id, email=email)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
-    audit.record(act, user.id, user.email, ["user_created"], ["user.created"], **details)
-    person = act.read(queries.select_person, user_id=user.id, session_id=None)
+    audit.record(act, user_id, email, ["user_created"], ["user.created"], **details)
+    person = act.read(queries.select_person, user_id=user_id, session_id=None)
     return _User(found(person, "user_not_found"))
 
 

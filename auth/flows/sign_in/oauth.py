@@ -63,7 +63,9 @@ def write_flow(
     )
 
 
-def identify(asked: Asked, flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
+def identify(
+    asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: dict[str, Any]
+) -> ExternalIdentity:
     """Return the identity that a callback is about."""
     provider = provider_named(asked, flow.provider)
     if provider.callback_name != callback_name:

@@ -90,7 +90,7 @@ def sign_in_with_password(
     raise unavailable()
 
 
-def check_current_password(asked: Asked, password: str, known: Any) -> None:
+def check_current_password(asked: Asked, password: str, known: "queries.SelectPerson") -> None:
     """Check the password of a signed-in user, a row with `email` and `phone`."""
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, known.email, None if known.email else known.phone)

@@ -101,19 +101,19 @@ def give_proof(
 def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> str:
     """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
     given = check_credential(asked, known, body)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act)
         by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
-        queries.record_reauthentication(tx, session_id=asked.caller.session_id, **by)
+        queries.record_reauthentication(act, session_id=asked.caller.session_id, **by)
         if "nonce" not in body:
             # The statement that spends a code also records it.
-            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
-    return iso_8601(tx.acted_at)
+            audit.record(act, caller.id, caller.email, ["reauthenticated"], [])
+    return iso_8601(act.acted_at)
 
 
 def admit_caller(
     asked: Asked,
-    tx: acts.Act,
+    act: acts.Act,
     *wanted: Act,
     given: Proof | None = None,
     accepted: str | None = None,
@@ -125,8 +125,8 @@ def admit_caller(
     `given` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `accepted` is
     the proof that the error asks for; `level` is by default the route's.
     """
-    caller = found(tx.read(callers.select, asked.caller), "caller.user_not_found")
-    refusal = _refusal(asked, tx, caller, wanted, level or asked.level, given)
+    caller = found(act.read(callers.select, asked.caller), "caller.user_not_found")
+    refusal = _refusal(asked, act, caller, wanted, level or asked.level, given)
     if refusal in _WANTED:
         raise proof_refusal(refusal, None if refusal == _FACTOR else accepted)
     if refusal:

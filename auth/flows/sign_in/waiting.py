@@ -4,8 +4,6 @@ A cookie binds both to the browser. A code works only there (ASVS 6.6.2). A brow
 link is opened elsewhere: a stranger could request a link, and wait until the owner of the address opens it.
 """
 
-from typing import Any
-
 from auth.core import promises
 from auth.core.addresses import is_email
 from auth.core.net.redirects import is_web
@@ -40,7 +38,7 @@ def typed_address(asked: Asked, id: str) -> "queries.SelectTypedAddress | None":
     return queries.select_typed_address(asked.db, id=id, browser_hash=browser_hash)
 
 
-def is_elsewhere(asked: Asked, link: Any, *, is_same: bool = False) -> bool:
+def is_elsewhere(asked: Asked, link: "queries.SelectLink", *, is_same: bool = False) -> bool:
     """Whether another browser requested a link.
 
     A link of the API has no cookie. With a code challenge it is useless in another browser, so the browsers
@@ -67,7 +65,7 @@ def used_link(asked: Asked, address: str, purpose: str) -> "queries.SelectUsedLi
     )
 
 
-def code_elsewhere(asked: Asked, link: Any, token: str) -> str | None:
+def code_elsewhere(asked: Asked, link: "queries.SelectLink", token: str) -> str | None:
     """Return the code of a link's message if it works in the browser that requested both, or None."""
     code = one_time.code_of(token)
     row = queries.select_newest_code(asked.db, target=link.target, browser_hash=link.browser_hash)

@@ -15,13 +15,13 @@ from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
-from sql import queries
+from sql import Runner, queries
 from sql.acts import Act
 
 
 def request_address(
     asked: Asked,
-    tx: Act,
+    act: Act,
     caller: Person,
     address: str,
     link: Mapping[str, str | bytes | None],
@@ -36,59 +36,65 @@ def request_address(
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose, owner = "email_change" if is_email else "phone_change", None
     if lacks_address(facts.person_of(caller)):
-        held = queries.find_holder(tx, address=address)
-        owner = queries.select_person(tx, user_id=held.id, session_id=None)
+        held = queries.find_holder(act, address=address)
+        owner = queries.select_person(act, user_id=held.id, session_id=None)
     is_taken = owner is not None and not gives_way(facts.person_of(owner), owner.now)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id
     message.write_token(
-        tx, None if is_taken else caller.id, purpose, session_id=asked.caller.session_id, **columns
+        act, None if is_taken else caller.id, purpose, session_id=asked.caller.session_id, **columns
     )
-    message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
+    message.write(act, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
 
 
-def set_addresses(asked: Asked, tx: Act, caller: Person, email: str | None, phone: str | None) -> None:
+def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
-    user_id = person_of(tx, caller.id).id
+    user_id = person_of(act, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(
-                tx, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
+                act, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
             )
-            audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
-    _end_other_sessions(tx, caller.id, asked.caller.session_id, voids=False)
+            audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
+    _end_other_sessions(act, caller.id, asked.caller.session_id, voids=False)
 
 
-def finish(asked: Asked, tx: Act, user_id: str, session_id: str | None) -> None:
+def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None:
     """End all sessions except the requesting one, and notify the owner of the address.
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
-    _end_other_sessions(tx, user_id, session_id, voids=True)
-    notify(asked, tx, person_of(tx, user_id), "address_added")
+    _end_other_sessions(act, user_id, session_id, voids=True)
+    notify(asked, act, person_of(act, user_id), "address_added")
+
+
+def free_email(on: Runner, email: str | None) -> str | None:
+    """Return an email if no user has it."""
+    return email if email and queries.find_holder(on, address=email).id is None else None
 
 
 def finish_by_identity(
-    asked: Asked, tx: Act, user_id: str, identity: ExternalIdentity, session_id: str
+    asked: Asked, act: Act, user: Person, identity: ExternalIdentity, session_id: str
 ) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
-    email, is_trusted = identity.email, identity.is_proved
-    row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=is_trusted)
-    if row.has_email:
-        queries.add_email_of_identity(tx, user_id=user_id, email=email)
-    _end_other_sessions(tx, user_id, session_id, voids=True)
-    notify(asked, tx, person_of(tx, user_id), "identity_linked", provider=identity.provider)
-    return row.has_email
+    email = None if user.email else free_email(act, identity.email)
+    is_proved = email is not None and identity.is_proved
+    queries.convert_by_identity(act, user_id=user.id, email=email, is_proved=is_proved)
+    if email:
+        queries.add_email_of_identity(act, user_id=user.id, email=email)
+    _end_other_sessions(act, user.id, session_id, voids=True)
+    notify(asked, act, person_of(act, user.id), "identity_linked", provider=identity.provider)
+    return email is not None
 
 
-def finish_by_passkey(asked: Asked, tx: Act, user_id: str, session_id: str) -> None:
+def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> None:
     if not is_listed(asked, None):
         raise ApiError("email_address_not_authorized")
-    queries.convert_user(tx, user_id=user_id)
-    _end_other_sessions(tx, user_id, session_id, voids=False)
+    queries.convert_user(act, user_id=user_id)
+    _end_other_sessions(act, user_id, session_id, voids=False)
 
 
-def _end_other_sessions(tx: Act, user_id: str, kept: str | None, *, voids: bool) -> None:
+def _end_other_sessions(act: Act, user_id: str, kept: str | None, *, voids: bool) -> None:
     # As an anonymous user, the session may have begun to register a passkey without a proof.
-    queries.void_challenges(tx, user_id=user_id)
-    ends.end(tx, user_id, kept, "address_proved", voids=voids)
+    queries.void_challenges(act, user_id=user_id)
+    ends.end(act, user_id, kept, "address_proved", voids=voids)

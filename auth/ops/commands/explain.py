@@ -79,7 +79,7 @@ class _Search:
             f" journalctl -u latchkey --grep {shlex.quote(subject)}"
         )
 
-    def _user(self, user: Any) -> dict[str, Any]:
+    def _user(self, user: "queries.SelectSummary") -> dict[str, Any]:
         explained = explanation.explain(self._settings, self._db, user)
         obstacles = [obstacle.text for obstacle in explained.obstacles]
         remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
@@ -187,14 +187,14 @@ _LINES = {
 }
 
 
-def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
+def facts(settings: Settings, db: Database, user: "queries.SelectSummary") -> dict[str, Any]:
     """Return the facts about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
     return user._asdict() | {"sessions_of_old_keys": of_old_keys}
 
 
-def _remedy(obstacle: Obstacle, user: Any) -> str:
+def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
     """Return the command that removes an obstacle, or what to do in the console or elsewhere.
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.

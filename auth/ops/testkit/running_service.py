@@ -259,11 +259,11 @@ class Service:
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()
         sealed = self._parts.sealer.seal(secret, id)
-        with acts.on(self._parts.db, user_id) as tx:
+        with acts.on(self._parts.db, user_id) as act:
             queries.insert_factor(
-                tx, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
+                act, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
             )
-            queries.activate_factor(tx, id=id, user_id=user_id, **NO_CREDENTIAL)
+            queries.activate_factor(act, id=id, user_id=user_id, **NO_CREDENTIAL)
 
     def _post(self, path: str, body: Any) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)

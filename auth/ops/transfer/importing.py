@@ -132,16 +132,16 @@ class Import:
         if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
         try:
-            with acts.begin(self.database) as tx:
-                queries.avoid_sequential_scans(tx)
+            with acts.begin(self.database) as act:
+                queries.avoid_sequential_scans(act)
                 addresses = [row[kind] for row in rows for kind in ("email", "phone") if row[kind]]
-                queries.make_way(tx, addresses=addresses, owner_id=None, because="created_again")
-                inserted = queries.import_users(tx, users={"users": rows}, import_id=self._id)
+                queries.make_way(act, addresses=addresses, owner_id=None, because="created_again")
+                inserted = queries.import_users(act, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
-                queries.import_factors(tx, factors={"factors": factors})
+                queries.import_factors(act, factors={"factors": factors})
                 api_keys = [key for row in rows if row["id"] in created for key in row["api_keys"]]
-                queries.import_api_keys(tx, api_keys={"api_keys": api_keys})
+                queries.import_api_keys(act, api_keys={"api_keys": api_keys})
         except (psycopg2.DataError, psycopg2.IntegrityError, ProgramLimitExceeded) as error:
             if len(rows) == 1:
                 # An entry that is too long for an index names its constraint too.

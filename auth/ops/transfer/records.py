@@ -95,7 +95,7 @@ def export(database: Database, parts: Latchkey, count: Callable[[int], object]) 
         after = rows[-1].id
 
 
-def _exported(row: Any, parts: Latchkey) -> str:
+def _exported(row: "queries.ExportUsers", parts: Latchkey) -> str:
     # Postgres has written the rest as JSON.
     record = row.record[:-1]
     if row.factors:

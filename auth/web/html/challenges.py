@@ -1,5 +1,6 @@
 """Challenges of passkeys and security keys on pages, and the forms with their responses."""
 
+from datetime import datetime
 from typing import Any
 
 from flask import request
@@ -67,7 +68,7 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def verify_key(*, added_before: Any = None) -> "queries.RaiseSession":
+def verify_key(*, added_before: datetime | None = None) -> "queries.RaiseSession":
     """Raise the session by the security key of the sent form, and return its row."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")

@@ -35,6 +35,7 @@ from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.facts import Person
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query
@@ -94,7 +95,9 @@ def _read(sent: dict[str, str]) -> tuple[Any, dict[str, Any] | Response, str | N
     return client, columns, parameters.get("ui_locales")
 
 
-def _ask(client: Any, redirect_uri: str, columns: dict[str, Any], ui_locales: str | None) -> Response:
+def _ask(
+    client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any], ui_locales: str | None
+) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
     if "none" in columns["prompts"]:
         return _without_page(client, redirect_uri, columns)
@@ -214,7 +217,7 @@ def decide_authorization(authorization_id: str) -> Response:
 
 
 def _decided(
-    act: Act, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+    act: Act, user: Person, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
 ) -> str | None:
     """Return the next URL of the browser, or None if the user has to agree or sign in first."""
     missing = consent.obstacle(asked)
@@ -257,7 +260,7 @@ def _values() -> MultiDict[str, str]:
     return request.form if request.method == "POST" else request.args
 
 
-def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
+def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any]) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
     known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
@@ -284,7 +287,7 @@ def _count_silent_request() -> None:
     """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
 
 
-def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
+def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
     g.refused_because = error.error
     authorization_requests.log_refusal(client.id, error.description, error.remedy)
     states = _values().getlist("state")
@@ -294,7 +297,7 @@ def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
     return _sent_back(client, redirect_uri, url, error.error)
 
 
-def _sent_back(client: Any, redirect_uri: str, url: str, error: str) -> Response:
+def _sent_back(client: "queries.SelectClient", redirect_uri: str, url: str, error: str) -> Response:
     if not client.is_dynamic or not asks_for_page():
         return redirect(url, 302)
     # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).

@@ -22,7 +22,7 @@ _ACCEPTED = (200, 204)
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def as_message(row: Any) -> Message:
+def as_message(row: "queries.ClaimMessage") -> Message:
     return Message(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
 
 

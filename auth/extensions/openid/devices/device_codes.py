@@ -108,7 +108,7 @@ def _poll(id: str) -> devices.PollState | None:
         return devices.state_of_poll(poll, row.now)
 
 
-def _check_client(client: Any) -> None:
+def _check_client(client: "queries.SelectClientCredentials") -> None:
     if DEVICE_CODE not in client.grant_types:
         remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
         description = f"the client is not registered for {DEVICE_CODE}"

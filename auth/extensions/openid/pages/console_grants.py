@@ -45,8 +45,8 @@ def find(user_id: str, client_id: str) -> Subject:
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
     asked = current_asked()
-    with targets.act(asked) as tx:
-        if not grants.remove(tx, targets.lock(asked, tx, subject.row.user_id), client_id=subject.row.id):
+    with targets.act(asked) as act:
+        if not grants.remove(act, targets.lock(asked, act, subject.row.user_id), client_id=subject.row.id):
             raise ApiError("oauth_consent_not_found")
 
 
