@@ -47,11 +47,12 @@ SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
 --                     message_secret bytea, token_id uuid, lifetime integer, longest_delay double precision,
---                     is_notice boolean)
-SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variables, :message_secret, :token_id,
-                     coalesce((SELECT expires_at FROM one_time_tokens WHERE id = :token_id),
-                              now() + make_interval(secs => :lifetime)),
-                     random() * :longest_delay, :is_notice);
+--                     is_notice boolean, acted_at timestamptz)
+SELECT write_message_at(:acted_at, :message_id, :user_id, :kind, :recipient, :message_variables, :message_secret,
+                        :token_id,
+                        coalesce((SELECT expires_at FROM one_time_tokens WHERE id = :token_id),
+                                 :acted_at + make_interval(secs => :lifetime)),
+                        random() * :longest_delay, :is_notice);
 
 -- name: join_notice(user_id uuid, kind text, recipient text, change jsonb, acted_at timestamptz)
 -- Adds a change to a notice that is not due yet, and lists the first twenty: `- 19` removes one more.

@@ -29,7 +29,7 @@ UPDATE one_time_tokens SET token_hash = :token_hash WHERE id = :id AND spent_at 
 
 -- name: copy_notice(id uuid, new_id uuid, secret bytea)
 -- The copy keeps the time of the event.
-SELECT write_message(:new_id, m.user_id, m.kind, m.recipient,
+SELECT write_message_at(now(), :new_id, m.user_id, m.kind, m.recipient,
                      jsonb_build_object('requested_at', iso_8601(m.created_at)) || m.variables,
                      :secret,
                      CASE WHEN :secret IS NOT NULL THEN m.one_time_token_id END,

@@ -214,7 +214,7 @@ WITH failed AS (
 )
 SELECT failed.is_news, failed.disabled_reason,
        CASE WHEN failed.disabled_reason = 'failing'
-            THEN (SELECT count(write_message(gen_random_uuid(), told.id, 'webhook_disabled', told.email,
+            THEN (SELECT count(write_message_at(now(), gen_random_uuid(), told.id, 'webhook_disabled', told.email,
                                              jsonb_build_object('webhook_url', origin_of(failed.url))))
                     FROM (SELECT u.id, u.email
                             FROM users AS u

@@ -1,24 +1,24 @@
 -- Writes an email or SMS in the transaction that it reports. Without an address nothing is sent: a request
 -- for an unknown address then takes as long as any other. The first notice of a kind is due at once, the next
 -- ones ten minutes or, by SMS, an hour after the previous one, so that `join_notice` can add to them.
-CREATE OR REPLACE FUNCTION write_message(
-  message_id uuid, owner uuid, message_kind text, address text, given jsonb, sealed bytea = NULL,
+CREATE OR REPLACE FUNCTION write_message_at(
+  moment timestamptz, message_id uuid, owner uuid, message_kind text, address text, given jsonb, sealed bytea = NULL,
   token uuid = NULL, expiry timestamptz = NULL, delay float = 0, is_notice boolean = false
 ) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
-                      is_notice, next_attempt_at, outcome, finished_at)
+                      is_notice, created_at, next_attempt_at, outcome, finished_at)
   SELECT message_id, owner, message_kind,
          CASE WHEN address LIKE '%@%' THEN 'email' WHEN address IS NOT NULL THEN 'sms' END, address,
          given || jsonb_build_object('locale', user_metadata ->> 'locale'), sealed, token, expiry, is_notice,
-         greatest(now(), due_at + make_interval(mins => CASE WHEN address LIKE '%@%' THEN 10 ELSE 60 END))
+         moment, greatest(moment, due_at + make_interval(mins => CASE WHEN address LIKE '%@%' THEN 10 ELSE 60 END))
            + make_interval(secs => delay),
-         CASE WHEN address IS NULL THEN 'none' END, CASE WHEN address IS NULL THEN now() END
+         CASE WHEN address IS NULL THEN 'none' END, CASE WHEN address IS NULL THEN moment END
     FROM (SELECT max(coalesce(finished_at, next_attempt_at)) AS due_at
             FROM outbox AS m
            WHERE recipient = address AND user_id = owner AND kind = message_kind
-             AND m.is_notice AND write_message.is_notice) AS last
+             AND m.is_notice AND write_message_at.is_notice) AS last
     LEFT JOIN users ON users.id = owner
 $$;
 

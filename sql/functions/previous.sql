@@ -703,6 +703,30 @@ AS $$
                       ELSE channel END
 $$;
 
+-- Writes an email or SMS, in the transaction that makes it true. Without an address nothing is sent: it makes
+-- a request for an unknown address take as long as any other. The first notice of a kind is due at once, the
+-- next ones ten minutes or, by SMS, an hour after the one before, so that `join_notice` can add to them.
+CREATE OR REPLACE FUNCTION write_message(
+  message_id uuid, owner uuid, message_kind text, address text, given jsonb, sealed bytea = NULL,
+  token uuid = NULL, expiry timestamptz = NULL, delay float = 0, is_notice boolean = false
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
+                      is_notice, next_attempt_at, outcome, finished_at)
+  SELECT message_id, owner, message_kind,
+         CASE WHEN address LIKE '%@%' THEN 'email' WHEN address IS NOT NULL THEN 'sms' END, address,
+         given || jsonb_build_object('locale', user_metadata ->> 'locale'), sealed, token, expiry, is_notice,
+         greatest(now(), due_at + make_interval(mins => CASE WHEN address LIKE '%@%' THEN 10 ELSE 60 END))
+           + make_interval(secs => delay),
+         CASE WHEN address IS NULL THEN 'none' END, CASE WHEN address IS NULL THEN now() END
+    FROM (SELECT max(coalesce(finished_at, next_attempt_at)) AS due_at
+            FROM outbox AS m
+           WHERE recipient = address AND user_id = owner AND kind = message_kind
+             AND m.is_notice AND write_message.is_notice) AS last
+    LEFT JOIN users ON users.id = owner
+$$;
+
 -- How long a proof is fresh. `PROOF_AGE` in auth/domain/sign_in/reauthentication.py is the same.
 CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

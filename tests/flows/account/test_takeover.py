@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sql import schema
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.factors import set_up
 from tests.support.links import (
@@ -455,7 +456,7 @@ class TestRemoval:
 @pytest.mark.parametrize(
     ("what", "homes"),
     [
-        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "messages.sql"]),
+        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["factors.sql", "messages.sql"]),
         ("restores ->> 'provider'", ["functions/one_time_tokens.sql", "undo.sql"]),
     ],
     ids=["links of notices", "factors that were removed"],
@@ -463,7 +464,7 @@ class TestRemoval:
 def test_taking_back_has_one_home(what, homes):
     """Except for the copies of old factors, which rows without a link keep for seven days."""
     paths = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
-    files = [path for path in paths if path.name != "previous.sql"]
+    files = [path for path in paths if path.name != schema.PREVIOUS]
     found = [
         path
         for path in files
