@@ -1,4 +1,4 @@
--- Addresses and passwords of users. Call those that write with the user's row locked.
+-- Addresses and passwords of users.
 
 -- Whether the user has proved the address of a kind: confirmed is also what AUTH_AUTOCONFIRM or an
 -- administrator vouched for.

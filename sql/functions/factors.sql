@@ -88,8 +88,7 @@ $$;
 
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes are deleted with the last
 -- factor. A thief may have passed the second step with a removed factor, so no network keeps its own tries.
--- The links of notices ask for old factors for seven days: see `asked_factors`. Call it with the user's row
--- locked.
+-- The links of notices ask for old factors for seven days. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
   LANGUAGE sql VOLATILE
 AS $$

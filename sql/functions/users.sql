@@ -269,7 +269,7 @@ BEGIN
 END
 $$;
 
--- Call it with the user's row locked. It is VOLATILE to see the commits of earlier transactions.
+-- Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,8 +1,3 @@
--- A user's ways to sign in. An address changes in `set_address`, when the new one is proved or an
--- administrator vouches for it. A user always keeps a way to sign in, and the service an administrator who
--- can sign in, unless the service role key removes them: `can_sign_in` checks this after a removal,
--- `is_last_administrator` before.
-
 -- The ways to sign in that were added to a user since a moment, with the user's grants to applications and
 -- API keys, which work without a session of the user. Everything that a thief may add belongs in this list.
 -- The identity of an address is as old as the address. Data from the creation of the user does not count; an
