@@ -1,4 +1,4 @@
-"""What disabling a customer's provider ends: auth/rules/providers.py beside what SQL decides."""
+"""What disabling a customer's provider ends: auth/rules/providers.py beside SQL."""
 
 from datetime import timedelta
 
