@@ -1,8 +1,7 @@
 -- The tables of a new database; sql/migrations upgrade an existing one. PostgreSQL 14 or later.
---   1. Locks are taken in one order: counters, the user's row, then what belongs to the user.
---   2. Sessions are inserted, and sessions and links ended for good, only with the user's row locked, by
---      VOLATILE functions, whose queries see what was committed while they waited for the lock.
---   3. A restore that inserts users with triggers off (session_replication_role) must fill user_objects.
+--   1. sql/acts.py locks, in one order. Sessions are inserted, and sessions and links ended for good, only with
+--      the user's row locked.
+--   2. A restore that inserts users with triggers off (session_replication_role) must fill user_objects.
 
 -- Releases whose newest migration is older than `usable_from` cannot use this version.
 CREATE TABLE schema_version (
@@ -177,14 +176,14 @@ CREATE TABLE oauth_grants (
 CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
 -- `counter` is that of the newest refresh token; for `used_counter`, `successor_counter` and `echoes` see
--- sql/functions/refreshing.sql. `refreshes` counts in a window that ends at `counted_until`.
+-- auth/rules/refreshing.py. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
 -- 0.3.0 use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
 -- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
 -- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
 -- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
--- (see level_of).
+-- (see auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -640,8 +639,8 @@ CREATE TYPE failure_limit AS (
   seconds  integer
 );
 
--- Networks whose wrong passwords and codes count for themselves: see is_known_network; and browsers, as
--- `browser` and the SHA-256 of their cookie: see is_new_sign_in. `passed_at`: when the user last passed every
+-- Networks whose wrong passwords and codes count for themselves: see auth/rules/counts.py; and browsers, as
+-- `browser` and the SHA-256 of their cookie. `passed_at`: when the user last passed every
 -- step there. `mail_proved_at`: when a mailed link or code was last used there.
 CREATE TABLE known_networks (
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,

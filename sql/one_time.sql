@@ -110,8 +110,8 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: remove_unproved(user_id uuid, provider text)
--- What the first proof of an address removes, but for what `end_access`, `void_undo_links` and `set_password`
--- do: the other address, other ways to sign in, factors, and what is known of networks.
+-- What the first proof of an address removes, but for what `end_holdings`, `void_undo_links` and
+-- `set_password` do: the other address, other ways to sign in, factors, and what is known of networks.
 WITH ways AS (
   DELETE FROM identities WHERE user_id = :user_id AND provider <> :provider
 ), steps AS (

@@ -4,9 +4,6 @@ Each function decides from facts, which a statement has read with their `now`. I
 refusal: a key of the table of errors, or None if nothing is refused. It imports the standard library alone
 and knows no clock, request or database. "Rule 13" is that row of docs/rules.md.
 
-SQL decides like `verdict`, `tightest_window` and `waits_for_others`, in statements that count or read sets;
-tests/rules compares both.
-
     users, sessions, policy   the facts about a user, a session and the settings
     refusals                  the words of all refusals
     levels, clients, tokens   what gives a token now

@@ -75,7 +75,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
 
 
 def end_reason() -> str | None:
-    """Return why the session of the browser's cookie ended, as one of `end_sizes`, or None."""
+    """Return why the session of the browser's cookie ended, a key of `SIZES`, or None."""
     token_hash = one_time.hash_token(cookies.sent(SESSION))
     ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
     return ended.reason if ended else None

@@ -1,4 +1,4 @@
--- Whether a user has anything from before a moment that `end_access` would end. A repeated end must not
+-- Whether a user has anything from before a moment that an end of everything would end. A repeated end must not
 -- affect anything younger than its act.
 CREATE OR REPLACE FUNCTION has_access(owner uuid, moment timestamptz) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -1,10 +1,6 @@
--- What gives a token now, in one function. Statements that read for a token return `user_facts` or
--- `caller_facts`, and auth/rules/tokens.py decides. Every statement that issues or refreshes a token, or
--- writes for one, calls one of three: caller_state for sessions, client_state for those of clients,
--- api_key_state for API keys. They use each argument once: the planner inlines them, and a factor is looked up
--- last.
+-- Statements that read for a token return these facts, and auth/rules/tokens.py decides.
 
--- What auth/rules/tokens.py reads about a user.
+-- Those about a user.
 CREATE OR REPLACE FUNCTION user_facts(owner uuid) RETURNS TABLE (
   role text, made_by text, converted_at timestamptz, banned_until timestamptz,
   oldest_factor_at timestamptz, has_second_step boolean, now timestamptz

@@ -1,4 +1,4 @@
-"""Whom an application admits: auth/rules/clients.py beside what SQL decides."""
+"""Whom an application admits: auth/rules/clients.py beside SQL."""
 
 from auth.rules import clients
 from tests.support.rule_rows import (

@@ -1,4 +1,4 @@
-"""What a request lacks, and what its code gives: auth/rules/consent.py beside what SQL decides."""
+"""What a request lacks, and what its code gives: auth/rules/consent.py beside SQL."""
 
 from datetime import timedelta
 

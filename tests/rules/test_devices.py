@@ -1,4 +1,4 @@
-"""Who may enter the code of a device, and what it learns: auth/rules/devices.py beside what SQL decides."""
+"""Who may enter the code of a device, and what it learns: auth/rules/devices.py beside SQL."""
 
 from datetime import timedelta
 

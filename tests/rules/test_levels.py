@@ -1,4 +1,4 @@
-"""Levels and second steps: auth/rules/levels.py beside what SQL decides."""
+"""Levels and second steps: auth/rules/levels.py beside SQL."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""Which link or code is good: auth/rules/links.py beside what SQL decides."""
+"""Which link or code is good: auth/rules/links.py beside SQL."""
 
 from collections.abc import Sequence
 from datetime import timedelta

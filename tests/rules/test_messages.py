@@ -1,4 +1,4 @@
-"""When a notice is due, and what stops a message: auth/rules/messages.py beside what SQL decides, and counts."""
+"""When a notice is due, and what stops a message: auth/rules/messages.py beside SQL."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a new session ends, and where every step was passed: auth/rules beside what SQL decides."""
+"""What a new session ends, and where every step was passed: auth/rules beside SQL."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which proof an act takes: auth/rules/proofs.py beside what SQL decides."""
+"""Which proof an act takes: auth/rules/proofs.py beside SQL."""
 
 from datetime import datetime
 from typing import Any

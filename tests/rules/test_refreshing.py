@@ -1,4 +1,4 @@
-"""Which refresh token is good, and what a refresh changes: auth/rules/refreshing.py beside what SQL decides."""
+"""Which refresh token is good, and what a refresh changes: auth/rules/refreshing.py beside SQL."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What must remain: auth/rules/remaining.py beside what SQL decides."""
+"""What must remain: auth/rules/remaining.py beside SQL."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a session has ended, and when its user proved who they are: auth/rules/sessions.py beside what SQL decides."""
+"""When a session has ended, and when its user proved who they are: auth/rules/sessions.py beside SQL."""
 
 from auth.rules import sessions
 from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided, insert_users

@@ -1,4 +1,4 @@
-"""Whether a user may sign in: auth/rules/sign_in.py beside what SQL decides."""
+"""Whether a user may sign in: auth/rules/sign_in.py beside SQL."""
 
 from datetime import datetime, timedelta
 

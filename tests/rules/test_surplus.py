@@ -1,4 +1,4 @@
-"""Which sessions another one ends: `surplus` of auth/rules/sessions.py beside what SQL decides."""
+"""Which sessions another one ends: `surplus` of auth/rules/sessions.py beside SQL."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What gives a token now: auth/rules/tokens.py beside what SQL decides."""
+"""What gives a token now: auth/rules/tokens.py beside SQL."""
 
 from datetime import timedelta
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What follows from one user alone: auth/rules/users.py beside what SQL decides."""
+"""What follows from one user alone: auth/rules/users.py beside SQL."""
 
 import math
 

@@ -1,6 +1,7 @@
 """auth/rules decides from facts alone: it reads no row, request or clock, and refuses by the table of errors."""
 
 import ast
+import re
 import sys
 from typing import get_args
 
@@ -9,6 +10,7 @@ import pytest
 from auth.rules.refusals import Refusal
 from auth.web.errors import ERRORS
 from tests.source.test_structure import SOURCES, imports, nodes, strings
+from tests.support.contract import OPENAPI
 
 RULES = [source for source in SOURCES if source.startswith("auth/rules/")]
 OF_CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "random", "environ"}
@@ -24,6 +26,19 @@ def test_rules_import_only_each_other_and_the_standard_library():
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("auth")
     ]
     assert [module for module in own if not (module or "").startswith("auth.rules.")] == []
+
+
+def test_architecture_page_lists_each_file_of_the_rules():
+    page = (OPENAPI.parent / "docs" / "architecture.md").read_text()
+    table = page.partition("| file in `auth/rules` |")[2].partition("\n\n")[0]
+    files = {source.rpartition("/")[2] for source in RULES} - {"__init__.py"}
+    assert set(re.findall(r"`(\w+\.py)`", table)) == files
+
+
+def test_architecture_page_shows_an_act_of_the_code():
+    page = (OPENAPI.parent / "docs" / "architecture.md").read_text()
+    ((path, text),) = re.findall(r"^```python (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert text in (OPENAPI.parent / path).read_text()
 
 
 def test_rules_have_no_clock():

@@ -7,7 +7,7 @@ from tests.support.contract import OPENAPI
 
 DOCS = OPENAPI.parent / "docs"
 LINK = r"\[([\w./]+)\]\(([^)]+)\)"
-# A rule that auth/rules decides too has that home beside the one in SQL.
+# A rule may have two homes: the function that decides, and what carries that out.
 ROWS = re.findall(
     rf"^\| (\d+) \| (.+?) \| {LINK}(?:, {LINK})? \| {LINK} \|$",
     (DOCS / "rules.md").read_text(),

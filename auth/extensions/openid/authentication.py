@@ -59,7 +59,7 @@ class Credentials:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of a statement that calls `client_refusal`."""
+        """The parameters of a statement that looks a client up."""
         return vars(self)
 
 

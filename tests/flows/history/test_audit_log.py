@@ -256,7 +256,8 @@ def acts_in(module: ast.Module) -> set[str]:
         elif isinstance(node, ast.Assign | ast.AugAssign):
             target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
             names = ast.unparse(target).strip("()")
-            is_list_done = names == "done" and isinstance(node.value, ast.List | ast.IfExp)
+            value = node.value.body if isinstance(node.value, ast.IfExp) else node.value
+            is_list_done = names == "done" and isinstance(value, ast.List)
             if names in ("acts", "act, event") or is_list_done:
                 nodes.append(node.value)
             elif names.startswith(("acts,", "done,")) and isinstance(node.value, ast.Tuple):
