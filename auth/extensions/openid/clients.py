@@ -92,7 +92,6 @@ def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -
     asked.parts.openid_keys.make_first()
     # A dynamic registration has no administrator.
     with acts.begin(asked.db) if is_dynamic else targets.act(asked) as act:
-        act.lock_users([])  # there is nothing to read, and this has the time
         audit.record(act, None, None, ["client_created"], [], client_id=id, client=client["name"])
         made = _write(act, client, secret)
         if is_dynamic:

@@ -64,7 +64,6 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
     try:
         with targets.act(asked) as act:
-            act.lock_users([])  # there is nothing to read, and this has the time
             queries.insert_identity_provider(act, id=id, client_secret=sealed, **columns)
             queries.add_domains_of_provider(act, id=id, domains=values["domains"])
             _record(act, "provider_added", id, values)

@@ -14,6 +14,8 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
 
+from auth.delivery import janitor
+from tests.support.expired import fill as fill_expired
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.openid import insert_client
 from tests.support.processes import PATIENT_GUNICORN, wait_until
@@ -175,6 +177,22 @@ def test_request_holds_nothing_that_comes_after_what_it_waits_for(stage, order, 
             stage.rows.empty()
             found += order.violations(FLOWS[name](stage), kind, whole)
     assert found == []
+
+
+@pytest.mark.parametrize("remove", [*janitor.REMOVALS], ids=lambda remove: remove.__name__)
+def test_janitor_holds_nothing_that_comes_after_what_it_waits_for(stage, order, parts, remove):
+    def ask() -> Any:
+        janitor.clean(parts.db, [remove])
+        return SimpleNamespace(status_code=200)
+
+    found = []
+    for kind in KINDS:
+        stage.rows.empty()
+        fill_expired(stage.rows, 2)
+        found += order.violations(ask, kind, True)
+    assert found == []
+    # It has waited in vain for none of them: whatever was locked is removed now.
+    assert janitor.clean(parts.db, [remove]) == 0
 
 
 def test_act_that_locks_in_another_order_is_found(stage, order, database_url):

@@ -121,7 +121,6 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
 def _keep(url: str, id: str, values: dict[str, Any]) -> None:
     with acts.begin(latchkey.db) as act:
         act.lock_client(id)
-        act.lock_users([])  # a new client has no facts with the time
         before = queries.select_client(act, id=id)
         known = before._asdict() if before else {}
         chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
