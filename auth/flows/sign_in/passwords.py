@@ -58,7 +58,7 @@ def sign_in_with_password(
         issue, verdict = None, None
         if is_right and is_asked(asked, for_client=for_client):
             # The call of the hook also reveals that the password was right.
-            _record_verdict(asked, known, is_right=is_right)
+            verdict = _record_verdict(asked, known, is_right=is_right)
             issue = about_new(asked, known.user_id, "password", for_client=for_client)
         with acts.begin(asked.db) as act:
             if issue is None:
@@ -136,12 +136,15 @@ def _limits(asked: Asked, row: "queries.SelectCredentials", address: str | None)
     )
 
 
-def _record_verdict(asked: Asked, known: _Credentials, *wrong: str, is_right: bool) -> None:
-    """Record a verdict. Refuse a right password that must not be revealed like a wrong one."""
+def _record_verdict(
+    asked: Asked, known: _Credentials, *wrong: str, is_right: bool
+) -> "queries.RecordVerdict":
+    """Record a verdict, and return it. Refuse a right password that must not be revealed like a wrong one."""
     with acts.begin(asked.db) as act:
         verdict = verdicts.record(act, known.limits, is_right=is_right)
     if verdict.refused_by or not is_right:
         raise _error(asked, known, verdict.refused_by or "invalid_credentials", verdict, *wrong)
+    return verdict
 
 
 def _refusal(
