@@ -51,14 +51,14 @@ SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variable
                               now() + make_interval(secs => :lifetime)),
                      random() * :longest_delay, :is_notice);
 
--- name: join_notice(user_id uuid, kind text, recipient text, change jsonb)
+-- name: join_notice(user_id uuid, kind text, recipient text, change jsonb, acted_at timestamptz)
 -- Adds a change to a notice that is not due yet, and lists the first twenty: `- 19` removes one more.
 -- The user's row is locked. A notice with a void link is never sent.
 UPDATE outbox AS m
    SET variables = variables || jsonb_build_object(
          'times', coalesce((variables ->> 'times')::integer, 1) + 1,
          'others', (coalesce(variables -> 'others', '[]')
-                      || (:change || jsonb_build_object('at', iso_8601(now())))) - 19)
+                      || (:change || jsonb_build_object('at', iso_8601(:acted_at)))) - 19)
  WHERE recipient = :recipient AND user_id = :user_id AND kind = :kind AND is_notice AND outcome IS NULL
    AND attempts = 0 AND next_attempt_at > clock_timestamp()
    AND (one_time_token_id IS NULL
