@@ -139,7 +139,7 @@ def _limits(asked: Asked, row: "queries.SelectCredentials", address: str | None)
 def _record_verdict(
     asked: Asked, known: _Credentials, *wrong: str, is_right: bool
 ) -> "queries.RecordVerdict":
-    """Record a verdict. Refuse a right password that must not be revealed like a wrong one."""
+    """Record a verdict, and return it. Refuse a right password that must not be revealed like a wrong one."""
     with acts.begin(asked.db) as act:
         verdict = verdicts.record(act, known.limits, is_right=is_right)
     if verdict.refused_by or not is_right:

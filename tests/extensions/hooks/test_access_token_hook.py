@@ -489,6 +489,16 @@ class TestServer:
         assert_error(alice.try_to_sign_in(client=served), 403, "user_banned", "User is banned")
         assert http_hook.requests == []
 
+    def test_refusal_after_the_call_has_its_count_of_passwords(self, make_app, http_hook, alice, database):
+        hook = {"CUSTOM_ACCESS_TOKEN": f"{http_hook.url}/hook", "CUSTOM_ACCESS_TOKEN_SECRETS": SECRET}
+        settings = {f"AUTH_HOOK_{name}": value for name, value in hook.items()}
+        limited = make_app(AUTH_RATE_LIMITS_ENABLED="true", **settings).test_client()
+        assert alice.try_to_sign_in("Wrong-Horse-1", limited).status_code == 401
+        database.run("UPDATE users SET email_confirmed_at = NULL")
+        assert_error(alice.try_to_sign_in(client=limited), 403, "email_not_confirmed", "Email not confirmed")
+        details = database.value("SELECT details FROM audit_log WHERE reason = 'email_not_confirmed'")
+        assert details == {"tries": 2, "of": 10}
+
     def test_concurrent_refreshes_get_the_same_refresh_token(self, served, alice):
         session = alice.sign_in(client=served)
         clients = [served.application.test_client() for _ in range(6)]
