@@ -80,11 +80,11 @@ _PROVED = """
 SELECT array_remove(ARRAY[CASE WHEN email_proved THEN email END, CASE WHEN phone_proved THEN phone END], NULL)
   FROM users WHERE id = %(id)s
 """
-# The link in a message has the time of the act that wrote both, and so has a change in a notice that it has joined.
+# A message of the transaction that wrote a row has its time, and so has a change in a notice that it has joined.
 _TOLD = """
-SELECT array_agg(recipient) FROM outbox AS m
+SELECT array_agg(recipient) FROM outbox
  WHERE user_id = %(id)s AND recipient = ANY (%(proved)s) AND kind = ANY (%(kinds)s)
-   AND (EXISTS (SELECT FROM one_time_tokens AS t WHERE t.id = m.one_time_token_id AND t.created_at = %(at)s)
+   AND (created_at = %(at)s
         OR variables -> 'others' @> jsonb_build_array(jsonb_build_object('at', iso_8601(%(at)s))))
 """
 # Ids and times.
