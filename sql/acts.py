@@ -20,14 +20,13 @@ of the lock of users if there is nothing to read. Its statements write it: they 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import psycopg2
 
-from sql import Database, Runner, ShortTransaction, Transaction, queries
-from sql.pool import NotInTime
+from sql import Database, Runner, Transaction, queries
+from sql.pool import BEGIN, NotInTime
 
 
 class Facts(Protocol):
@@ -41,7 +40,7 @@ P = ParamSpec("P")
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
 # An act has nothing slow to do between two statements.
-_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
+_BEGIN = f"{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = '3s'"
 _COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _REST = range(6)
 
 
@@ -52,15 +51,14 @@ class _Moved(psycopg2.DatabaseError):
 _running: ContextVar[bool] = ContextVar("_running", default=False)
 
 
-@dataclass
 class Act(Transaction):
     """The transaction of an act."""
 
-    _last: int = field(default=-1, init=False)
+    _last = -1
     # Whether a verdict was recorded, which must be committed whatever the act decides.
-    has_verdict: bool = field(default=False, init=False)
-    _locked_at: datetime | None = field(default=None, init=False)
-    _acted_at: datetime | None = field(default=None, init=False)
+    has_verdict = False
+    _locked_at: datetime | None = None
+    _acted_at: datetime | None = None
 
     @property
     def acted_at(self) -> datetime:
@@ -119,9 +117,9 @@ class Act(Transaction):
         queries.lock_request(self, id=id)
 
     def lock(self, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs) -> F:
-        """Lock a row of a locked user, and return it."""
+        """Lock a row of a locked user, or the session of a refresh, and return it with its facts."""
         self._follow(_REST)
-        return lock(self, *args, **given)
+        return self.read(lock, *args, **given)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):
@@ -130,14 +128,13 @@ class Act(Transaction):
 
 
 @contextmanager
-def begin(db: Database) -> Iterator[Act]:
+def begin(db: Database, begin: str = _BEGIN) -> Iterator[Act]:
     """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
 
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
     rolled back.
     """
-    with _alone(), db.transaction(_IDLE) as tx:
-        act = Act(tx._lend, tx._execute)
+    with _alone(), db.begin(Act, begin) as act:
         try:
             yield act
         except psycopg2.Error:
@@ -151,17 +148,14 @@ def begin(db: Database) -> Iterator[Act]:
 @contextmanager
 def refresh(
     db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs
-) -> Iterator[tuple[ShortTransaction, F]]:
+) -> Iterator[tuple[Act, F]]:
     """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
-    facts. Yield its row, too. The act is rolled back without `commit_with`.
+    facts. Yield its row, too.
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
-    with _alone(), db.short_transaction(f"{_IDLE}; SET LOCAL synchronous_commit = off") as tx:
-        row = tx.begin_with(lock, *args, **given)
-        if row is not None:
-            tx.time = row.now
-        yield tx, row
+    with begin(db, f"{_BEGIN}; SET LOCAL synchronous_commit = off") as act:
+        yield act, act.lock(lock, *args, **given)
 
 
 @contextmanager

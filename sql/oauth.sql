@@ -67,14 +67,14 @@ INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata,
+-- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata jsonb,
 --                               provider text, subject text, identity_data jsonb) -> row (email?)
 -- Omits a taken email if the provider is untrusted; otherwise the email violates its constraint. The identity
 -- of the email is a microsecond younger: app_metadata.provider is the oldest.
 WITH created AS (
   INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by)
   SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
-         free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth'
+         free.email IS NOT NULL AND :is_trusted, :user_metadata::user_metadata, 'oauth'
     FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
                       THEN :email END AS email) AS free
   RETURNING users

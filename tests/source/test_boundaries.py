@@ -211,7 +211,9 @@ _FOREIGN = re.compile(
     r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
-_TRANSACTION = re.compile(r"(\w+\.)*(transaction|act|begin|on|on_found|on_holders|locked|refresh)\(.*\)", re.DOTALL)
+_TRANSACTION = re.compile(
+    r"(\w+\.)*(transaction|act|begin|on|on_found|on_holders|locked|refresh)\(.*\)", re.DOTALL
+)
 
 
 def waiting_inside(source: str) -> Iterator[str]:
@@ -272,4 +274,5 @@ def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
         if ast.unparse(call.func) in ("audit.record", "queries.record_acts")
         and ast.unparse(call.args[0]) not in ("tx", "act")
     }
-    # A use of a JWT is no change, and the files of keys are no rows.
+    # The files of keys are no rows.
+    assert outside == {("auth/core/keys/rotation.py", "db")}

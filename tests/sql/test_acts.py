@@ -111,13 +111,14 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
     assert next(owners, None) is None
 
 
-def test_act_has_no_time_before_it_has_read_facts(db, alice):
-    with acts.on(db, alice.id) as act:
+def test_time_of_an_act_is_that_of_its_first_facts_or_of_its_lock(db, alice):
+    with acts.begin(db) as act:
         with pytest.raises(RuntimeError, match="read its facts"):
             assert act.acted_at
+        act.lock_users([alice.id])
+        locked_at = act.acted_at
         assert act.read(queries.select_person, user_id=str(uuid.uuid4()), session_id=None) is None
-        with pytest.raises(RuntimeError, match="read its facts"):
-            assert act.acted_at
+        assert act.acted_at == locked_at
         first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
         act.read(queries.select_person, user_id=alice.id, session_id=None)
         assert act.acted_at == first.now
