@@ -12,8 +12,8 @@ All acts lock in this order, so that they never wait for each other in a circle:
 A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
 must end is ended by another act, which locks the user first.
 
-The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, or that
-of the lock of users if there is nothing to read. Its statements write it: they have a parameter `acted_at`.
+The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks; if
+there is nothing to read, that of its first effect. Its statements write it: they have a parameter `acted_at`.
 `now()` is BEGIN, which may be before what the previous holder of a lock wrote.
 """
 
@@ -57,12 +57,13 @@ class Act(Transaction):
     _last = -1
     # Whether a verdict was recorded, which must be committed whatever the act decides.
     has_verdict = False
-    _locked_at: datetime | None = None
     _acted_at: datetime | None = None
 
     @property
     def acted_at(self) -> datetime:
-        return self._acted_at or self._locked_at or super().acted_at
+        if self._acted_at is None and self._last >= _USERS:
+            self._acted_at = queries.read_time(self).now
+        return self._acted_at or super().acted_at
 
     def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
         """Run a statement that reads facts after the locks, with their `now`, and return its row."""
@@ -102,9 +103,9 @@ class Act(Transaction):
         queries.lock_client(self, id=id)
 
     def lock_users(self, ids: Iterable[str | None]) -> None:
-        """Lock users. The same statement runs for None, an address without a user."""
+        """Lock users, before the next statement. The same runs for None, an address without a user."""
         self._follow(_USERS)
-        self._locked_at = queries.lock_users(self, ids=sorted({id for id in ids if id is not None})).now
+        self.later(queries.lock_users, ids=sorted({id for id in ids if id is not None}))
 
     def lock_administrators(self) -> None:
         """Keep others from making or unmaking administrators. The user is locked before."""

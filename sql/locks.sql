@@ -1,9 +1,10 @@
 -- Locks of acts: sql/acts.py has their order.
 
--- name: lock_users(ids text[]) -> row
--- With the time after the wait, also if there is no such user.
-SELECT count(*) AS total, clock_timestamp() AS now
-  FROM (SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE) AS locked;
+-- name: lock_users(ids text[])
+SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
+
+-- name: read_time() -> row
+SELECT clock_timestamp() AS now;
 
 -- name: share_client(id uuid)
 -- Nobody changes or deletes it meanwhile.

@@ -111,17 +111,27 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
     assert next(owners, None) is None
 
 
-def test_time_of_an_act_is_that_of_its_first_facts_or_of_its_lock(db, alice):
+def test_time_of_an_act_is_that_of_its_first_facts(db, alice):
     with acts.begin(db) as act:
         with pytest.raises(RuntimeError, match="read its facts"):
             assert act.acted_at
         act.lock_users([alice.id])
-        locked_at = act.acted_at
         assert act.read(queries.select_person, user_id=str(uuid.uuid4()), session_id=None) is None
-        assert act.acted_at == locked_at
         first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
         act.read(queries.select_person, user_id=alice.id, session_id=None)
         assert act.acted_at == first.now
+
+
+def test_act_that_reads_no_facts_has_the_time_after_its_lock(db, database, alice):
+    def act_now():
+        with acts.on(db, alice.id) as act:
+            assert act.acted_at == act.acted_at
+            return act.acted_at
+
+    with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as lock:
+        waiting = lock.start(act_now)
+        before_commit = database.now()
+    assert waiting.result() > before_commit
 
 
 def lock(parts, session):
