@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -171,18 +171,18 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     return run
 
 
+@dataclass
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT.
 
     BEGIN travels with the first statement, and what runs `later` with the next one, or with COMMIT.
     """
 
-    def __init__(self, db: "Database", connection: Connection, begin: str) -> None:
-        self._db = db
-        self._connection = connection
-        # Empty once it was sent.
-        self._begin = begin
-        self._held: list[Call] = []
+    _db: "Database"
+    _connection: Connection
+    # Empty once it was sent.
+    _begin: str
+    _held: list[Call] = field(default_factory=list, init=False)
 
     def _lend(self) -> AbstractContextManager[Connection]:
         return nullcontext(self._connection)
@@ -216,11 +216,11 @@ class Transaction(Runner):
             return result
 
 
+@dataclass
 class _Later(Runner):
     """Holds the effects of a transaction."""
 
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
+    _tx: Transaction
 
     @property
     def acted_at(self) -> datetime:
