@@ -18,9 +18,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -32,7 +32,7 @@ from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlState
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extras import Json, NamedTupleCursor
 
-from sql.pool import BEGIN, READ_COMMITTED, SIZE, TYPES, Connection, Pool
+from sql.pool import BEGIN, READ_COMMITTED, SIZE, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(
@@ -127,7 +127,8 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         yield Statement(name, parameters, body, returns, columns)
 
 
-Execute = Callable[[Connection, str, Mapping[str, Any]], NamedTupleCursor]
+# A statement by its name, with its parameters.
+Call = tuple[str, Mapping[str, Any]]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -135,8 +136,12 @@ R = TypeVar("R")
 class Runner:
     """Runs statements: a database, on connections of its pool, or a transaction, on its own connection."""
 
-    _lend: Callable[[], AbstractContextManager[Connection]]
-    _execute: Execute
+    def _lend(self) -> AbstractContextManager[Connection]:
+        raise NotImplementedError
+
+    def _execute(self, connection: Connection, *calls: Call) -> NamedTupleCursor:
+        """Run statements in one round trip. The cursor has the result of the last one."""
+        raise NotImplementedError
 
     @property
     def acted_at(self) -> datetime:
@@ -152,7 +157,7 @@ def query_of(statement: Statement) -> Callable[..., Any]:
     def run(on: Runner, /, **parameters: Any) -> Any:
         if is_effect:
             parameters["acted_at"] = on.acted_at
-        with on._lend() as connection, on._execute(connection, name, parameters) as cursor:
+        with on._lend() as connection, on._execute(connection, (name, parameters)) as cursor:
             if not returns:
                 return cursor.rowcount
             if returns == "rows":
@@ -168,45 +173,68 @@ def query_of(statement: Statement) -> Callable[..., Any]:
 
 @dataclass
 class Transaction(Runner):
-    """Runs statements on one connection, between BEGIN and COMMIT."""
+    """Runs statements on one connection, between BEGIN and COMMIT.
 
-    _lend: Callable[[], AbstractContextManager[Connection]]
-    _execute: Execute
+    BEGIN travels with the first statement, and what runs `later` with the next one, or with COMMIT.
+    """
+
+    _db: "Database"
+    _connection: Connection
+    # Empty once it was sent.
+    _begin: str
+    _held: list[Call] = field(default_factory=list, init=False)
+
+    def _lend(self) -> AbstractContextManager[Connection]:
+        return nullcontext(self._connection)
+
+    def _execute(self, connection: Connection, *calls: Call, after: str = "") -> NamedTupleCursor:
+        calls, before = (*self._held, *calls), self._begin
+        self._held, self._begin = [], ""
+        return self._db._execute(connection, *calls, before=before, after=after)
+
+    def later(self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **given: P.kwargs) -> None:
+        """Run an effect whose number of rows nobody needs, without waiting for it."""
+        effect(_Later(self), *args, **given)
+
+    def commit(self) -> None:
+        """Run what is held, and commit. The end of the block does."""
+        if self._begin and not self._held:
+            return
+        with self._execute(self._connection, after="COMMIT") as cursor:
+            if cursor.statusmessage != "COMMIT":
+                raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
-        """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
+        """Call a function of the operator, by schema and name, with JSON, and return its result as text. It
+        follows another statement.
+        """
         # The only value in the text of a statement: a setting, quoted as an identifier.
         call = composed.SQL("SELECT {}(%s)::text").format(composed.Identifier(*function))
-        with self._lend() as connection, connection.cursor() as cursor:
+        with self._connection.cursor() as cursor:
             cursor.execute(call, (argument,))
             (result,) = cursor.fetchone() or (None,)
             return result
 
 
 @dataclass
-class ShortTransaction(Transaction):
-    """A transaction that takes a round trip for each statement: BEGIN travels with the first one, COMMIT with
-    the last one.
-    """
+class _Later(Runner):
+    """Holds the effects of a transaction."""
 
-    _first: Execute
-    _last: Execute
-    # That of the facts which the first statement read.
-    time: datetime | None = None
+    _tx: Transaction
 
     @property
     def acted_at(self) -> datetime:
-        return self.time or super().acted_at
+        return self._tx.acted_at
 
-    def begin_with(self, query: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs) -> R:
-        """Run the first statement."""
-        return query(Transaction(self._lend, self._first), *args, **given)
+    def _lend(self) -> AbstractContextManager[Connection]:
+        return self._tx._lend()
 
-    def commit_with(
-        self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **given: P.kwargs
-    ) -> None:
-        """Run the last statement, whose number of rows is not known."""
-        effect(Transaction(self._lend, self._last), *args, **given)
+    def _execute(self, connection: Connection, *calls: Call) -> NamedTupleCursor:
+        self._tx._held.extend(calls)
+        return connection.cursor(cursor_factory=NamedTupleCursor)
+
+
+T = TypeVar("T", bound=Transaction)
 
 
 class Database(Runner):
@@ -243,85 +271,69 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, last)
-        self._lend = self.pool.connection
 
-    @contextmanager
-    def transaction(self, settings: str = "") -> Iterator[Transaction]:
-        """Run the block's statements as one transaction; an exception rolls it back. `settings` are
-        statements, SET LOCAL, that begin it.
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Run the block's statements as one transaction; an exception rolls it back.
 
         A statement run by the database itself would take a second connection from the pool.
         """
-        with self.pool.connection() as connection, connection.cursor() as cursor:
-            cursor.execute(f"{BEGIN}; {settings}; {TYPES}")
-            if (types := cursor.fetchone()) != connection.types:
-                _forget_statements(connection)
-                connection.types = types
+        return self.begin(Transaction, BEGIN)
+
+    @contextmanager
+    def begin(self, kind: type[T], begin: str) -> Iterator[T]:
+        """Run the block's statements as one transaction of a kind, which `begin` begins."""
+        with self.pool.connection() as connection:
+            tx = kind(self, connection, begin)
             try:
-                yield Transaction(lambda: nullcontext(connection), self._execute)
+                yield tx
+                tx.commit()
             except _OUTDATED:
                 connection.close()
                 raise
             except BaseException:
-                _roll_back(connection)
-                raise
-            cursor.execute("COMMIT")
-            if cursor.statusmessage != "COMMIT":
-                raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
-
-    @contextmanager
-    def short_transaction(self, settings: str = "") -> Iterator[ShortTransaction]:
-        """Run the block's statements as one transaction, which is rolled back without `commit_with`.
-
-        It does not look at `TYPES`: its statements must not have parameters of these.
-        """
-        first = functools.partial(self._execute, before=f"{BEGIN}; {settings}; ")
-        last = functools.partial(self._execute, after="; COMMIT")
-        with self.pool.connection() as connection:
-            try:
-                yield ShortTransaction(lambda: nullcontext(connection), self._execute, first, last)
-            except _OUTDATED:
-                connection.close()
-                raise
-            finally:
                 if connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                     _roll_back(connection)
+                raise
+
+    def _lend(self) -> AbstractContextManager[Connection]:
+        return self.pool.connection()
 
     def close(self) -> None:
         self.pool.close()
 
     def _execute(
-        self,
-        connection: Connection,
-        name: str,
-        parameters: Mapping[str, Any],
-        before: str = "",
-        after: str = "",
+        self, connection: Connection, *calls: Call, before: str = "", after: str = ""
     ) -> NamedTupleCursor:
-        """Execute a statement, with BEGIN before it or COMMIT after it. If it is outdated, prepare it again
-        once.
+        """Run statements, with BEGIN before them or COMMIT after them. If one is outdated, prepare it again
+        once: in a transaction that has begun before, a failed statement cannot be.
         """
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
-        if "origin" in self._statements[name].parameters:
-            parameters = {**parameters, "origin": self._origin()}
-        if not self._prepares:
-            parameters = {**parameters, **self._constants[name]}
-        elif name not in connection.prepared:
-            # On first use: preparing all statements takes 10 MB of Postgres per connection.
-            self._prepare(connection, name)
-        text = f"{before}{self._texts[name]}{after}"
         try:
-            cursor.execute(text, parameters)
+            cursor.execute(self._compose(connection, cursor, calls, before, after))
         except _OUTDATED:
             if before:
                 _roll_back(connection)
-            # In a transaction a failed statement cannot be prepared again.
             if not self._prepares or connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                 raise
             _forget_statements(connection)
-            self._prepare(connection, name)
-            cursor.execute(text, parameters)
+            cursor.execute(self._compose(connection, cursor, calls, before, after))
         return cursor
+
+    def _compose(
+        self, connection: Connection, cursor: NamedTupleCursor, calls: Sequence[Call], before: str, after: str
+    ) -> bytes:
+        """Return the text of statements, prepared."""
+        texts = [before.encode()] if before else []
+        for name, parameters in calls:
+            if "origin" in self._statements[name].parameters:
+                parameters = {**parameters, "origin": self._origin()}
+            if not self._prepares:
+                parameters = {**parameters, **self._constants[name]}
+            elif name not in connection.prepared:
+                # On first use: preparing all statements takes 10 MB of Postgres per connection.
+                self._prepare(connection, name)
+            texts.append(cursor.mogrify(self._texts[name], parameters))
+        return b"; ".join([*texts, after.encode()] if after else texts)
 
     def _prepare(self, connection: Connection, name: str) -> None:
         constants = self._constants[name]

@@ -12,23 +12,21 @@ All acts lock in this order, so that they never wait for each other in a circle:
 A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
 must end is ended by another act, which locks the user first.
 
-The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks, or that
-of the lock of users if there is nothing to read; acts of no user ask for it when they write. Statements that
-write it have a parameter `acted_at`.
+The time of an act is the `now` of the first facts that it reads, `clock_timestamp()` after the locks; if
+there is nothing to read, that of its first effect. Its statements write it: they have a parameter `acted_at`.
 `now()` is BEGIN, which may be before what the previous holder of a lock wrote.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import psycopg2
 
-from sql import Database, Runner, ShortTransaction, Transaction, queries
-from sql.pool import NotInTime
+from sql import Database, Runner, Transaction, queries
+from sql.pool import BEGIN, NotInTime
 
 
 class Facts(Protocol):
@@ -42,7 +40,7 @@ P = ParamSpec("P")
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
 # An act has nothing slow to do between two statements.
-_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '3s'"
+_BEGIN = f"{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = '3s'"
 _COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _REST = range(6)
 
 
@@ -53,20 +51,18 @@ class _Moved(psycopg2.DatabaseError):
 _running: ContextVar[bool] = ContextVar("_running", default=False)
 
 
-@dataclass
 class Act(Transaction):
     """The transaction of an act."""
 
-    _last: int = field(default=-1, init=False)
+    _last = -1
     # Whether a verdict was recorded, which must be committed whatever the act decides.
-    has_verdict: bool = field(default=False, init=False)
-    _locked_at: datetime | None = field(default=None, init=False)
-    _acted_at: datetime | None = field(default=None, init=False)
+    has_verdict = False
+    _acted_at: datetime | None = None
 
     @property
     def acted_at(self) -> datetime:
         if self._acted_at is None:
-            self._acted_at = self._locked_at or queries.select_clock(self).now
+            self._acted_at = queries.read_time(self).now
         return self._acted_at
 
     def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
@@ -107,9 +103,9 @@ class Act(Transaction):
         queries.lock_client(self, id=id)
 
     def lock_users(self, ids: Iterable[str | None]) -> None:
-        """Lock users. The same statement runs for None, an address without a user."""
+        """Lock users, before the next statement. The same runs for None, an address without a user."""
         self._follow(_USERS)
-        self._locked_at = queries.lock_users(self, ids=sorted({id for id in ids if id is not None})).now
+        self.later(queries.lock_users, ids=sorted({id for id in ids if id is not None}))
 
     def lock_administrators(self) -> None:
         """Keep others from making or unmaking administrators. The user is locked before."""
@@ -122,9 +118,9 @@ class Act(Transaction):
         queries.lock_request(self, id=id)
 
     def lock(self, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs) -> F:
-        """Lock a row of a locked user, and return it."""
+        """Lock a row of a locked user, or the session of a refresh, and return it with its facts."""
         self._follow(_REST)
-        return lock(self, *args, **given)
+        return self.read(lock, *args, **given)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last == _USERS):
@@ -133,14 +129,13 @@ class Act(Transaction):
 
 
 @contextmanager
-def begin(db: Database) -> Iterator[Act]:
+def begin(db: Database, begin: str = _BEGIN) -> Iterator[Act]:
     """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
 
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
     rolled back.
     """
-    with _alone(), db.transaction(_IDLE) as tx:
-        act = Act(tx._lend, tx._execute)
+    with _alone(), db.begin(Act, begin) as act:
         try:
             yield act
         except psycopg2.Error:
@@ -154,17 +149,14 @@ def begin(db: Database) -> Iterator[Act]:
 @contextmanager
 def refresh(
     db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs
-) -> Iterator[tuple[ShortTransaction, F]]:
+) -> Iterator[tuple[Act, F]]:
     """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
-    facts. Yield its row, too. The act is rolled back without `commit_with`.
+    facts. Yield its row, too.
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
-    with _alone(), db.short_transaction(f"{_IDLE}; SET LOCAL synchronous_commit = off") as tx:
-        row = tx.begin_with(lock, *args, **given)
-        if row is not None:
-            tx.time = row.now
-        yield tx, row
+    with begin(db, f"{_BEGIN}; SET LOCAL synchronous_commit = off") as act:
+        yield act, act.lock(lock, *args, **given)
 
 
 @contextmanager

@@ -3,7 +3,7 @@ SELECT ARRAY(SELECT id::text FROM users WHERE email = ANY (:addresses) OR phone 
        clock_timestamp() AS now;
 
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
---                   user_metadata user_metadata, app_metadata app_metadata,
+--                   user_metadata jsonb, app_metadata jsonb,
 --                   email_confirmed_at timestamptz, phone_confirmed_at timestamptz,
 --                   banned_until timestamptz, is_vouched boolean, acted_at timestamptz) -> row
 -- An administrator proves the addresses that it confirms.
@@ -17,7 +17,7 @@ WITH created AS (
     coalesce(:id, gen_random_uuid()), :email, :email_confirmed_at, :email_confirmed_at IS NOT NULL,
     :phone, :phone_confirmed_at, :phone_confirmed_at IS NOT NULL,
     :password_hash, :role, CASE WHEN :role = 'admin' THEN :acted_at END,
-    merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator',
+    merge_metadata('{}', :user_metadata::user_metadata), merge_metadata('{}', :app_metadata::app_metadata), 'administrator',
     :banned_until, :is_vouched, :acted_at, :acted_at
   )
   RETURNING users
@@ -45,13 +45,13 @@ UPDATE users
 -- name: set_ban(id uuid, banned_until timestamptz)
 UPDATE users SET banned_until = :banned_until WHERE id = :id;
 
--- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata,
+-- name: update_any_user(id uuid, role text, user_metadata jsonb, app_metadata jsonb,
 --                       vouches_password boolean, acted_at timestamptz)
 UPDATE users
    SET role = :role,
        admin_since = CASE WHEN :role = 'admin' THEN coalesce(admin_since, :acted_at) END,
-       user_metadata = merge_metadata(user_metadata, :user_metadata),
-       app_metadata = merge_metadata(app_metadata, :app_metadata),
+       user_metadata = merge_metadata(user_metadata, :user_metadata::user_metadata),
+       app_metadata = merge_metadata(app_metadata, :app_metadata::app_metadata),
        password_vouched = password_vouched OR :vouches_password,
        updated_at = :acted_at
  WHERE id = :id;

@@ -1,5 +1,5 @@
 -- name: select_user_facts(id uuid) -> row? (invited_at?)
-SELECT u.user_metadata, u.app_metadata, iso_8601(u.invited_at) AS invited_at,
+SELECT u.user_metadata::jsonb, u.app_metadata::jsonb, iso_8601(u.invited_at) AS invited_at,
        iso_8601(u.updated_at) AS updated_at,
        u.email_proved, u.phone_proved,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -44,7 +44,7 @@ SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS cre
 -- name: select_effects(id uuid, refresh_token_lifetime integer, session_timebox integer)
 --   -> row? (email?, new_email?, phone?, new_phone?, banned_until?)
 -- The effects of an act on a user, in numbers.
-SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_metadata, u.app_metadata,
+SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_metadata::jsonb, u.app_metadata::jsonb,
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)

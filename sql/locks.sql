@@ -1,9 +1,10 @@
 -- Locks of acts: sql/acts.py has their order.
 
--- name: lock_users(ids text[]) -> row
--- With the time after the wait, also if there is no such user.
-SELECT count(*) AS total, clock_timestamp() AS now
-  FROM (SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE) AS locked;
+-- name: lock_users(ids text[])
+SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
+
+-- name: read_time() -> row
+SELECT clock_timestamp() AS now;
 
 -- name: share_client(id uuid)
 -- Nobody changes or deletes it meanwhile.
@@ -60,7 +61,7 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        c.grant_types, true AS refreshes_tokens,
        c.token_endpoint_auth_method, c.accepts_either_method, c.secret_hash, c.previous_secret_hash,
        c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
-       u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata, u.email_proved, u.phone_proved,
+       u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata::jsonb, u.email_proved, u.phone_proved,
        verified.oldest AS oldest_factor_at, verified.has_second_step,
        shown.user_object,
        floor(extract(epoch FROM clock_timestamp()))::bigint AS issued_at,

@@ -22,7 +22,7 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
---                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet,
+--                   user_metadata jsonb, user_agent text, browser_hash bytea, ip inet,
 --                   acted_at timestamptz)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits only for the new link. The link of a notice expires with the links to other
@@ -36,7 +36,7 @@ INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac,
                              session_id, password_hash, user_metadata, user_agent, browser_hash, ip,
                              code_expires_at, expires_at, created_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
-       :session_id, :password_hash, :user_metadata, :user_agent, :browser_hash, :ip,
+       :session_id, :password_hash, :user_metadata::user_metadata, :user_agent, :browser_hash, :ip,
        :acted_at + make_interval(secs => :code_lifetime),
        least(:acted_at + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
              (SELECT max(expires_at) FROM one_time_tokens AS t

@@ -64,12 +64,12 @@ INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_
 VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata user_metadata,
+-- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata jsonb,
 --                               provider text, subject text, identity_data jsonb, acted_at timestamptz)
 -- A taken email violates its constraint.
 WITH created AS (
   INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, created_at, updated_at)
-  VALUES (:user_id, :email, CASE WHEN :email IS NOT NULL THEN :acted_at END, :is_proved, :user_metadata, 'oauth',
+  VALUES (:user_id, :email, CASE WHEN :email IS NOT NULL THEN :acted_at END, :is_proved, :user_metadata::user_metadata, 'oauth',
           :acted_at, :acted_at)
   RETURNING id
 )

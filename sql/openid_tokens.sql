@@ -68,7 +68,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, resource?, scopes?,
 --            allowed_roles?, resources?, is_dynamic?, is_blocked?)
 -- The session that a user gave a client, and the client.
-SELECT owner.*, u.app_metadata,
+SELECT owner.*, u.app_metadata::jsonb,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.resource, s.scopes, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
        u.email_proved, u.phone_proved, shown.user_object

@@ -13,7 +13,7 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        coalesce(added.phone_at, u.created_at) AS phone_added_at,
        u.password_hash, u.sign_up_hash, u.password_vouched IS TRUE AS is_password_vouched, u.password_leaked_at,
        u.invited_at,
-       u.user_metadata, u.app_metadata,
+       u.user_metadata::jsonb, u.app_metadata::jsonb,
        u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.reauthenticated_at,
        s.factor_proved_at, s.code_given_at, s.first_passkey_at, s.opened_by, s.resource,
@@ -32,9 +32,6 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
           WHERE i.user_id = u.id
        ) AS added (email_at, phone_at)
  WHERE u.id = :user_id;
-
--- name: select_clock() -> row
-SELECT clock_timestamp() AS now;
 
 -- name: find_holder(address text) -> row (id?)
 SELECT (SELECT id FROM users WHERE email = :address OR phone = :address) AS id;

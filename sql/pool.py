@@ -58,8 +58,6 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # For a single statement in the same string, which makes both one transaction.
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-# Statements keep the ids of their types, which a restore of the database changes.
-TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Adapters for the types that statements return. Other libraries in the process may register theirs for all
 # connections, as Django does for uuid.
 _CASTERS = (
@@ -125,7 +123,6 @@ class Connection(PlainConnection):
         self.deadline = deadline
         # The statements prepared on this connection.
         self.prepared: set[str] = set()
-        self.types: tuple | None = None
         super().__init__(dsn)
         for caster in _CASTERS:
             register_type(caster, self)
@@ -149,8 +146,7 @@ def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = Tru
     connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute(f"{_SESSION}; {_TIMEOUTS if has_timeouts else ''}; {TYPES}")
-        connection.types = cursor.fetchone()
+        cursor.execute(f"{_SESSION}; {_TIMEOUTS if has_timeouts else ''}")
     return connection
 
 

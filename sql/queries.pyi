@@ -1064,11 +1064,12 @@ def request_email_change(on: Runner, /, *, user_id: str | None, new_email: str |
 
 def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
 
-class LockUsers(NamedTuple):
-    total: int
+def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
+
+class ReadTime(NamedTuple):
     now: datetime
 
-def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> LockUsers: ...
+def read_time(on: Runner, /) -> ReadTime: ...
 
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -1991,11 +1992,6 @@ class SelectPerson(NamedTuple):
     now: datetime
 
 def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...
-
-class SelectClock(NamedTuple):
-    now: datetime
-
-def select_clock(on: Runner, /) -> SelectClock: ...
 
 class FindHolder(NamedTuple):
     id: str | None

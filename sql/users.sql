@@ -1,7 +1,7 @@
--- name: compare_sign_up(user_id uuid, password_hash text, user_metadata user_metadata)
+-- name: compare_sign_up(user_id uuid, password_hash text, user_metadata jsonb)
 --   -> row?
 SELECT password_hash IS NOT DISTINCT FROM :password_hash AS has_same_password,
-       user_metadata = merge_metadata('{}', :user_metadata) AS has_same_data
+       user_metadata = merge_metadata('{}', :user_metadata::user_metadata) AS has_same_data
   FROM users
  WHERE id = :user_id;
 
@@ -12,7 +12,7 @@ UPDATE users
        sign_up_hash = coalesce(:password_hash, password_hash, sign_up_hash), user_metadata = '{}', signup_user_agent = NULL
  WHERE id = :user_id;
 
--- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
+-- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata jsonb,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
 -- The user object is built from the draft, so that it is the same for a taken address. It is the first
 -- statement of an act, whose time is BEGIN.
@@ -25,7 +25,7 @@ WITH draft AS (
            'email_proved', false, 'phone_proved', false,
            'password_hash', :password_hash,
            'app_metadata', '{}'::jsonb,
-           'user_metadata', merge_metadata('{}', :user_metadata),
+           'user_metadata', merge_metadata('{}', :user_metadata::user_metadata),
            'confirmation_sent_at', CASE WHEN NOT :is_confirmed THEN now() END,
            'last_sign_in_at', CASE WHEN :is_confirmed THEN now() END,
            'made_by', 'signup',
@@ -51,9 +51,9 @@ SELECT created.id IS NOT NULL AS is_created, draft.id,
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
 
--- name: insert_anonymous_user(user_id uuid, user_metadata user_metadata) -> row
+-- name: insert_anonymous_user(user_id uuid, user_metadata jsonb) -> row
 INSERT INTO users (id, user_metadata, made_by)
-VALUES (:user_id, merge_metadata('{}', :user_metadata), 'anonymous')
+VALUES (:user_id, merge_metadata('{}', :user_metadata::user_metadata), 'anonymous')
 RETURNING id;
 
 -- name: convert_user(user_id uuid, acted_at timestamptz)
@@ -83,10 +83,10 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
 -- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
--- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text,
+-- name: change_user(user_id uuid, user_metadata jsonb, new_email text, new_phone text, audience text,
 --                   acted_at timestamptz) -> row
 UPDATE users AS u
-   SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
+   SET user_metadata = merge_metadata(u.user_metadata, :user_metadata::user_metadata),
        new_email = coalesce(:new_email, u.new_email),
        email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE :acted_at END,
        new_phone = coalesce(:new_phone, u.new_phone),

@@ -12,7 +12,7 @@ from flask import has_request_context
 
 from auth.web import g
 from auth.web.context import latchkey
-from sql import ShortTransaction, queries
+from sql import queries
 from sql.acts import Act
 
 log = structlog.get_logger()
@@ -62,7 +62,7 @@ def of_command() -> dict[str, str | None]:
 
 
 def record(
-    act: Act | ShortTransaction,
+    act: Act,
     user_id: str | None,
     email: str | None,
     acts: Sequence[str | None],
@@ -70,7 +70,7 @@ def record(
     **details: Any,
 ) -> None:
     """Write audit rows, and events for webhooks, of an act that changed a user. Skips None."""
-    queries.record_acts(act, user_id=user_id, email=email, acts=acts, events=events, details=details)
+    act.later(queries.record_acts, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 
 def record_refusal() -> None:

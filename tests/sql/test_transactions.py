@@ -5,6 +5,7 @@ from contextlib import suppress
 import psycopg2
 import pytest
 
+from auth.web.errors import found
 from sql import Database, queries
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
@@ -17,24 +18,31 @@ def db(request, database_url, database):
     opened.close()
 
 
+def ban(on, user_id):
+    return queries.set_ban(on, id=user_id, banned_until="infinity")
+
+
+def banned(database):
+    return database.value("SELECT count(*) FROM users WHERE banned_until IS NOT NULL")
+
+
 def test_statements_take_effect_together_at_commit(db, database, alice, bob):
     run = statements_run()
     with db.transaction() as tx:
-        queries.delete_user(tx, user_id=alice.id)
-        assert queries.select_addresses(tx, id=alice.id) is None
-        assert queries.ping(tx).answer == 1
-        assert database.count("users") == 2
-    assert database.count("users") == 1
-    assert statements_run() - run == 3
+        assert ban(tx, alice.id) == 1
+        assert found(queries.select_person(tx, user_id=alice.id, session_id=None), "").banned_until
+        assert banned(database) == 0
+    assert banned(database) == 1
+    assert statements_run() - run == 2
 
 
-def delete_nonsense(tx, database):
-    queries.delete_user(tx, user_id="nonsense")
+def ban_nonsense(tx, _database):
+    ban(tx, "nonsense")
 
 
 def swallow_an_error(tx, database):
     with suppress(psycopg2.DataError):
-        delete_nonsense(tx, database)
+        ban_nonsense(tx, database)
 
 
 def lose_the_connection(tx, database):
@@ -48,7 +56,7 @@ def lose_the_connection(tx, database):
     ("what", "error", "message"),
     [
         (lambda *_: 1 / 0, ZeroDivisionError, "by zero"),
-        (delete_nonsense, psycopg2.DataError, "nonsense"),
+        (ban_nonsense, psycopg2.DataError, "nonsense"),
         # The commit raises.
         (swallow_an_error, psycopg2.InternalError, "rolled back"),
         (lose_the_connection, psycopg2.OperationalError, "connection"),
@@ -59,42 +67,52 @@ def test_failed_transaction_is_rolled_back_and_leaves_the_pool_usable(
 ):
     def fail():
         with db.transaction() as tx:
-            queries.delete_user(tx, user_id=alice.id)
+            ban(tx, alice.id)
             what(tx, database)
 
     with pytest.raises(error, match=message):
         fail()
     assert queries.ping(db).answer == 1
-    assert database.count("users") == 1
+    assert banned(database) == 0
 
 
-def begin(tx, alice):
-    return tx.begin_with(queries.select_addresses, id=alice.id)
-
-
-def test_short_transaction_takes_one_round_trip_for_each_statement(db, database, alice):
+def test_transaction_begins_with_its_first_statement_and_commits_with_effects_that_are_held(
+    db, database, alice
+):
     run = statements_run()
-    with db.short_transaction("SET LOCAL synchronous_commit = off") as tx:
-        assert begin(tx, alice).email == alice.email
-        tx.commit_with(queries.record_done, task="task")
-    assert database.count("last_done") == 1
+    with db.transaction() as tx:
+        assert queries.find_holder(tx, address=alice.email).id == alice.id
+        tx.later(queries.record_done, task="first")
+        tx.later(queries.record_done, task="second")
+    assert database.count("last_done") == 2
     assert statements_run() - run == 2
     assert queries.ping(db).answer == 1
 
 
-def test_short_transaction_is_rolled_back_without_its_last_statement(db, database, alice):
-    with db.short_transaction("SET LOCAL synchronous_commit = off") as tx:
-        begin(tx, alice)
-        queries.delete_user(tx, user_id=alice.id)
-    assert database.count("users") == 1
-    assert queries.ping(db).answer == 1
+def test_effect_that_is_held_is_seen_by_the_next_statement(db, database, alice):
+    run = statements_run()
+    with db.transaction() as tx:
+        tx.later(ban, alice.id)
+        assert found(queries.select_person(tx, user_id=alice.id, session_id=None), "").banned_until
+    assert banned(database) == 1
+    assert statements_run() - run == 1
+
+
+def test_transaction_without_a_statement_sends_nothing(db):
+    run = statements_run()
+    with db.transaction():
+        pass
+    assert statements_run() - run == 0
+    with db.transaction() as tx:
+        tx.later(queries.record_done, task="task")
+    assert statements_run() - run == 1
 
 
 def test_first_statement_that_the_connection_has_lost_is_prepared_again(db, database, alice):
     for _ in range(2):
-        with db.short_transaction("SET LOCAL synchronous_commit = off") as tx:
-            assert begin(tx, alice).email == alice.email
-            tx.commit_with(queries.record_done, task="task")
+        with db.transaction() as tx:
+            tx.later(queries.record_done, task="task")
+            assert queries.find_holder(tx, address=alice.email).id == alice.id
         with db.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("DEALLOCATE ALL")
     assert database.count("last_done") == 1
@@ -104,21 +122,22 @@ def test_first_statement_that_the_connection_has_lost_is_prepared_again(db, data
     ("what", "error", "message"),
     [
         (lambda *_: 1 / 0, ZeroDivisionError, "by zero"),
-        (delete_nonsense, psycopg2.DataError, "nonsense"),
-        (swallow_an_error, psycopg2.InternalError, "aborted"),
+        (ban_nonsense, psycopg2.DataError, "nonsense"),
+        (swallow_an_error, psycopg2.InternalError, "rolled back"),
         (lose_the_connection, psycopg2.OperationalError, "connection"),
+        (lambda tx, _: tx.later(ban, "nonsense"), psycopg2.DataError, "nonsense"),
     ],
 )
-def test_failed_short_transaction_is_rolled_back_and_leaves_the_pool_usable(
+def test_effects_that_are_held_are_rolled_back_with_their_transaction(
     db, database, alice, what, error, message
 ):
     def fail():
-        with db.short_transaction("SET LOCAL synchronous_commit = off") as tx:
-            begin(tx, alice)
+        with db.transaction() as tx:
+            ban(tx, alice.id)
+            tx.later(queries.record_done, task="task")
             what(tx, database)
-            tx.commit_with(queries.record_done, task="task")
 
     with pytest.raises(error, match=message):
         fail()
     assert queries.ping(db).answer == 1
-    assert (database.count("users"), database.count("last_done")) == (1, 0)
+    assert (banned(database), database.count("last_done")) == (0, 0)

@@ -152,5 +152,3 @@ class Apps:
         key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
         # Put last, because the first is closed when there are too many.
         parts.db.pool = self._pools[key] = self._pools.pop(key, parts.db.pool)
-        # For a statement without its own transaction.
-        parts.db._lend = parts.db.pool.connection

@@ -13,7 +13,9 @@ _run: Counter[str] = Counter()
 
 
 def statements_run(thread: str | None = None) -> int:
-    """Return how many statements this thread, or those of a name, have run: what another one does is not a request's cost."""
+    """Return how many statements this thread, or those of a name, have run: what another one does is not a
+    request's cost. Those that travel together count as one.
+    """
     return _run[thread or threading.current_thread().name]
 
 
@@ -25,7 +27,8 @@ class CheckedCursor(NamedTupleCursor):
     """The cursor of a statement; counts it, and looks for None in its rows."""
 
     def execute(self, query: Any, vars: Any = None) -> None:
-        _run[threading.current_thread().name] += 1
+        if query != b"COMMIT":
+            _run[threading.current_thread().name] += 1
         super().execute(query, vars)
 
     def fetchone(self) -> Any:
@@ -35,9 +38,9 @@ class CheckedCursor(NamedTupleCursor):
         return [self._checked(row) for row in super().fetchall()]
 
     def _checked(self, row: Any) -> Any:
-        # BEGIN may travel with it.
-        executed = re.search(rb"(?:^|; )EXECUTE (\w+)", self.query or b"")
-        statement = executed and sql.shipped().get(executed[1].decode())
+        # BEGIN and other statements may travel with it.
+        executed = re.findall(rb"(?:^|; )EXECUTE (\w+)", self.query or b"")
+        statement = executed and sql.shipped().get(executed[-1].decode())
         if not statement or row is None:
             return row
         unmarked = [

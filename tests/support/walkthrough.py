@@ -94,7 +94,7 @@ class Meter:
         if function := self._functions[code]:
             reach.functions.add(function)
             if code is Database._execute.__code__:
-                reach.statements.add(frame.f_locals["name"])
+                reach.statements.update(name for name, _ in frame.f_locals["calls"])
 
 
 def function_of(code: CodeType) -> Function | None:

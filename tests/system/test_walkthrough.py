@@ -33,13 +33,15 @@ REACHED: dict[str, Reach] = {}
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 # The code that each of these reached when reached.json, next to this file, was written. Change both together.
-# The aim is three quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
+# The aims are 290 functions, 3,100 lines in 68 files and 1,000 lines of SQL for all; 60 functions in 22 files
+# for POST /token, and 80 functions for PUT /user. Decisions in auth/rules and short statements reach more
+# functions, and fewer lines of SQL, than the SQL functions that decided until 0.5.2.
 LIMITS = {
-    "all": {"functions": 395, "lines": 3_809, "files": 100, "statements": 49, "lines of SQL": 1_658},
-    "POST /token password": {"functions": 88, "files": 33},
-    "GET /user": {"functions": 51},
-    "POST /token refresh_token": {"functions": 54},
-    "PUT /user": {"functions": 135},
+    "all": {"functions": 543, "lines": 5_073, "files": 119, "statements": 59, "lines of SQL": 1_119},
+    "POST /token password": {"functions": 142, "files": 44},
+    "GET /user": {"functions": 53},
+    "POST /token refresh_token": {"functions": 99},
+    "PUT /user": {"functions": 185},
 }
 # The tolerance: five percent more.
 TOLERANCE = 1.05

@@ -20,7 +20,7 @@ from auth.rules.users import is_banned
 from auth.web import audit, facts, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
-from sql import Runner, ShortTransaction, acts, queries
+from sql import Runner, acts, queries
 from sql.acts import Act
 
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
         refusal = _refusal_of(asked, row, sent, window)
         if refusal is None:
             refreshes, until = refreshing.counted(row.refreshes, row.counted_until, window, row.now)
-            tx.commit_with(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
+            tx.later(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
     if refusal is not None:
         raise _refused(asked, row, refusal)
     issue = issuing.about_refresh(asked, row.user_id, sent.session_id)
@@ -78,7 +78,7 @@ def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
 
 def _locked(
     asked: Asked, sent: RefreshToken
-) -> "AbstractContextManager[tuple[ShortTransaction, queries.LockSession | None]]":
+) -> "AbstractContextManager[tuple[Act, queries.LockSession | None]]":
     ip, user_agent = asked.client["ip"], asked.client["user_agent"]
     return acts.refresh(
         asked.db, queries.lock_session, session_id=sent.session_id, ip=ip, user_agent=user_agent
@@ -122,7 +122,7 @@ def _is_banned(asked: Asked, user_id: str) -> bool:
 
 def _refresh(
     asked: Asked,
-    tx: ShortTransaction,
+    tx: Act,
     row: "queries.LockSession",
     sent: RefreshToken,
     window: Window | None,
@@ -165,7 +165,7 @@ def _refreshed(asked: Asked, row: "queries.LockSession", counter: int) -> Refres
 
 def move(
     asked: Asked,
-    tx: ShortTransaction,
+    tx: Act,
     row: "facts.RefreshFacts",
     sent: int,
     *,
@@ -173,7 +173,7 @@ def move(
     window: Window | None,
     **details: str | None,
 ) -> int:
-    """Write what a refresh changes, commit, and return the counter of the next refresh token. Add the headers
+    """Write what a refresh changes, and return the counter of the next refresh token. Add the headers
     of the limit.
     """
     interval = timedelta(seconds=asked.settings.refresh_reuse_interval)
@@ -182,7 +182,7 @@ def move(
     act = refreshing.act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
     if act:
         audit.record(tx, row.user_id, None, [act], [], **details)
-    tx.commit_with(write, row.session_id, new)
+    tx.later(write, row.session_id, new)
     if asked.settings.rate_limits_enabled:
         amount = asked.settings.rate_limit_refresh.amount
         seconds = (new.counted_until - now).total_seconds()

@@ -121,8 +121,8 @@ def open_session(
     for id in sessions.sessions_beyond(user, facts.open_sessions_of(seen.sessions), most, policy, now):
         ends.end(act, person.id, id, "too_many_sessions", voids=False)
     raised = _raised_by(proof, now)
-    queries.record_sign_in(
-        act,
+    act.later(
+        queries.record_sign_in,
         user_id=person.id,
         identity=proof.identity,
         password_hash=proof.renewed_hash,

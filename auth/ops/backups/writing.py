@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from auth.core.tokens import signing_keys
 from auth.ops.backups import age, archive
 from auth.ops.backups.archive import Manifest, Progress
 from auth.ops.processes import postgres_programs
-from sql import Database, Runner, queries
+from sql import Call, Database, Runner, queries
 from sql.pool import connect_patiently
 
 Reader = Callable[[Iterator[bytes]], object]
@@ -83,9 +83,10 @@ class Unprepared(Runner):
     def _lend(self) -> AbstractContextManager[Any]:
         return nullcontext(self.connection)
 
-    def _execute(self, connection: Any, name: str, parameters: Mapping[str, Any]) -> NamedTupleCursor:
+    def _execute(self, connection: Any, *calls: Call) -> NamedTupleCursor:
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
-        cursor.execute(_STATEMENTS[name].direct, parameters)
+        for name, parameters in calls:
+            cursor.execute(_STATEMENTS[name].direct, parameters)
         return cursor
 
 
