@@ -108,7 +108,7 @@ class TestRunning:
         assert queries.ping(database).answer == 1
         assert queries.list_user_ids(database, filters={}, after=None, most=1) == []
         assert queries.select_addresses(database, id=NO_ID) is None
-        assert queries.convert_user(database, user_id=NO_ID) == 0
+        assert queries.mark_password_leaked(database, user_id=NO_ID) == 0
         assert statements_run() - run == 4
 
     @pytest.mark.parametrize("prepare", [True, False])
@@ -124,7 +124,7 @@ class TestRunning:
         assert queries.delete_old_audit_rows(other, batch=2) == 2
 
     def test_missing_parameter_is_an_error(self, db):
-        delete: Callable[..., object] = queries.delete_user
+        delete: Callable[..., object] = queries.mark_password_leaked
         with pytest.raises(KeyError):
             delete(db())
 
@@ -132,16 +132,16 @@ class TestRunning:
         opened = db(size=1)
         for _ in range(2):
             queries.ping(opened)
-            queries.convert_user(opened, user_id=NO_ID)
+            queries.mark_password_leaked(opened, user_id=NO_ID)
         with opened.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
-            assert {name for (name,) in cursor.fetchall()} == {"ping", "convert_user"}
+            assert {name for (name,) in cursor.fetchall()} == {"ping", "mark_password_leaked"}
 
     def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
         opened = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                queries.delete_user(opened, user_id="'; DROP TABLE users; --")
+                queries.mark_password_leaked(opened, user_id="'; DROP TABLE users; --")
             assert queries.ping(opened).answer == 1
         assert database.count("users") == 1
 
@@ -151,7 +151,7 @@ class TestRunning:
     def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
         monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
         with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
-            queries.delete_user(db(), user_id=alice.id)
+            queries.mark_password_leaked(db(), user_id=alice.id)
         assert database.count("users") == 1
 
 

@@ -215,9 +215,9 @@ class TestRefusal:
 
 
 def acts_of(text: str) -> set[str]:
-    """Return the acts that a statement passes to record_acts as the fourth argument."""
+    """Return the acts that a statement passes to record_acts_at as the fifth argument."""
     found: set[str] = set()
-    for match in re.finditer(r"record_acts\(", text):
+    for match in re.finditer(r"record_acts_at\(", text):
         depth, place, arguments = 1, match.end(), [""]
         while depth:
             letter = text[place]
@@ -227,7 +227,7 @@ def acts_of(text: str) -> set[str]:
             else:
                 arguments[-1] += letter
             place += 1
-        acts = re.sub(r"WHEN '\w+'", "", arguments[3])
+        acts = re.sub(r"WHEN '\w+'", "", arguments[4])
         found |= {name for names in re.findall(r"'\{?([a-z_, ]+)\}?'", acts) for name in names.split(", ")}
     return found
 
