@@ -17,5 +17,5 @@ and knows no clock, request or database. "Rule 13" is that row of docs/rules.md.
     links, first_proof        which link or code is good, and what the first proof of an address keeps
     ends                      what ends, by reason and size
     consent, devices          what an application's request or a device's code lacks
-    counts, messages          verdicts and known networks; what is sent, to whom and when
+    counts, messages          known networks, and the limits of verdicts; what is sent, to whom and when
 """

@@ -44,7 +44,8 @@ def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -
 def keeps_password(user: User, proof: ProvedBy) -> bool:
     """Whether a first proof keeps the password: only a sign-up's own link or code does.
 
-    It keeps that of the sign-up or of a generated link, or one that is vouched for. Every other removes it.
+    It keeps that of the sign-up or of a generated link, or one that is vouched for. Any other proof removes
+    the password, vouched for or not.
     """
     if proof not in OF_SIGN_UPS or not user.has_password:
         return False
