@@ -43,7 +43,7 @@ class TestSignIn:
     ):
         before = statements_run(), hashes.count
         response = alice.try_to_sign_in()
-        assert (statements_run() - before[0], hashes.count - before[1]) == (8, 1)
+        assert (statements_run() - before[0], hashes.count - before[1]) == (6, 1)
         assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
         session = session_of(alice.client, response)
         assert response.json["expires_at"] == session.claims["iat"] + 3600 == session.claims["exp"]
@@ -104,7 +104,7 @@ def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, dat
         answers.append(client.post(path, json=body))
         work[name] = (statements_run() - statements, hashes.count - before)
         assert_invalid_credentials(answers[-1])
-    assert work == dict.fromkeys(attempts, (5, 1))
+    assert set(work.values()) == {(4, 1)}
     assert len({(answer.data, *sorted(answer.headers.keys())) for answer in answers}) == 1
     assert database.everything() == rows
 
