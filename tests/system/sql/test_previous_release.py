@@ -110,7 +110,7 @@ class TestPlan:
         assert plan(now, release("old()", users=function("old"))).problems == [problem]
 
     def test_trigger_calls_its_function(self):
-        trigger = "CREATE OR REPLACE TRIGGER users_object AFTER INSERT ON users EXECUTE FUNCTION changed();\n"
+        trigger = "CREATE OR REPLACE TRIGGER users_audit AFTER INSERT ON users EXECUTE FUNCTION changed();\n"
         now = release("", users=function("changed") + trigger)
         assert plan(now, release("")) == previous_release.Plan({}, [], [])
 
