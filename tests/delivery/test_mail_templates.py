@@ -186,7 +186,7 @@ class TestMails:
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
         assert "Signed up on May 6, 2026, 06:30 UTC with Firefox on Linux." in text
-        assert "Valid for 1 hour (until May 6, 2026, 08:08 UTC). Works only once." in text
+        assert "Expires in 1 hour (May 6, 2026, 08:08 UTC). Can be used once." in text
 
     @cases(
         ("language", "time"),

@@ -21,7 +21,7 @@ blueprint = Blueprint("overview", __name__)
 _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
-_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Failed sign-ins"}
 _TOTALS = {"mail": "Emails requested", "sms": "SMS requested", "notices_sms": "Notices by SMS"}
 _HEIGHT, _STEP = 100, 10
 

@@ -266,7 +266,7 @@ _WITHOUT_USER = {
     "create": Act(
         title="Create a user",
         effects=lambda _users: [
-            "Creates 1 user and sends no message.",
+            "Creates the user without sending a message.",
             "Without a password, they sign in with an emailed link or an SMS code.",
             "A password only works with a confirmed address.",
         ],

@@ -21,7 +21,7 @@ def item(row: Any) -> dict[str, Any]:
 
 
 def sentence(row: Any) -> str:
-    """Return a sentence such as `sign-in refused: wrong password, attempt 3 of 10, from 198.51.100.7`."""
+    """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         details = row.details
         name = message(details["channel"], row.name) if row.kind == "message" else _event(row.name)

@@ -107,7 +107,7 @@ def _start(context: Context) -> Failure | None:
         return None
     return Failure(
         f"The last start failed: {problem.rstrip('.')}.",
-        "Mend that, then start the service. For the whole log, run: journalctl -u latchkey",
+        "Fix that, then start the service. For the whole log, run: journalctl -u latchkey",
     )
 
 

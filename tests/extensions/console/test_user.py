@@ -91,7 +91,7 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         f"Phone {PHONE}",
         '{ "name": "Alice" }',
         '{ "plan": "team" }',
-        "Notice of a new second factor waiting to alice@example.com, created just now",
+        "Second factor added waiting to alice@example.com, created just now",
     ):
         assert fact in said
 
@@ -199,7 +199,7 @@ class TestTimeline:
     def test_filter_shows_one_kind(self, operator, alice, long_story, client):
         client.post("/recover", json={"email": alice.email})
         for kind, number, beginning in (
-            ("refusal", 15, "sign-in refused: wrong password"),
+            ("refusal", 15, "sign-in failed: wrong password"),
             ("message", 1, "email (password recovery) to alice@example.com waiting"),
             ("event", 0, ""),
         ):

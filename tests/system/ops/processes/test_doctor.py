@@ -213,7 +213,7 @@ TOTAL = (
 ROWS = [
     ("administrators", "UPDATE users SET role = 'authenticated'", {}, "Run: latchkey create-admin EMAIL"),
     ("administrators", "UPDATE users SET banned_until = 'infinity'", {}, "Run: latchkey create-admin EMAIL"),
-    ("delivery", IDLE.format("5 minutes"), {"deliver": True}, "Mend what journalctl -u latchkey says of it"),
+    ("delivery", IDLE.format("5 minutes"), {"deliver": True}, "Fix what journalctl -u latchkey says of it"),
     ("delivery", "DELETE FROM last_done", {"deliver": False}, "Set AUTH_DELIVER=true"),
     ("message-totals", TOTAL.format("mail", 749), LIMITED, None),
     (
@@ -439,7 +439,7 @@ class TestPublicUrl:
         )
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
         assert result.text == f"{target.url}/health returns 200: {full}."
-        assert result.setting == "Mend what the other ✗ say. Nothing needs a restart."
+        assert result.setting == "Fix what the other ✗ say. Nothing needs a restart."
 
     def test_certificate_that_is_not_trusted_or_expires(self, look, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
