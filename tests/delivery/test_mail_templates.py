@@ -509,7 +509,7 @@ class TestDocumentation:
         for kind, message in samples.items():
             found = "/verify?token=" in message.text, bool(re.search(r"^\d{6}$", message.text, re.M))
             assert (kind, found) == (kind, carried[kind])
-        assert "Valid for 1 week" in samples["invite"].text
+        assert "Expires in 1 week" in samples["invite"].text
 
     def test_documentation_lists_every_variable(self):
         texts = [path.read_text() for path in LAYOUTS.glob("layout*")]

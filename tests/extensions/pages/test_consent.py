@@ -219,7 +219,7 @@ class TestAutomaticApproval:
         signed_in.visit(authorize_path(client_id, redirect_uri=uri))
         assert asks(signed_in)
         assert ("registered itself" in signed_in.page.text) == bool(columns)
-        assert ("an application on this device" in words(signed_in.page)) != bool(columns)
+        assert ("an app on this device" in words(signed_in.page)) != bool(columns)
 
     def test_hint_of_another_user_shows_the_account(self, signed_in, granted, bob, parts, database):
         claims = {"sub": bob.id, "aud": granted, "auth_time": 0}
