@@ -12,10 +12,11 @@ from auth.core.text.moments import clock
 from auth.flows.admin import messages, users
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
-from auth.web import fields, form_schemas, schemas
+from auth.web import fields, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
 from auth.web.html.admin.console_page import counted, device

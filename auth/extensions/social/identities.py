@@ -10,14 +10,14 @@ from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
-from auth.web import Level, asks_more, audited, cookies, facts, form_schemas, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, facts, guard, refuses_by_page, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.facts import Person
 from auth.web.fields import is_uuid
-from auth.web.forms import own_form_or_json
-from auth.web.html import providers
+from auth.web.html import form_schemas, providers
+from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import page
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited

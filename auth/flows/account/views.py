@@ -2,10 +2,11 @@ from flask import Blueprint, Response, jsonify
 
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user, delete_caller
+from auth.flows.factors import factor_schemas
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
-from auth.web import dialect, factor_schemas, g, guard, schemas
+from auth.web import dialect, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey

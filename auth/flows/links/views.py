@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
+from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
 from auth.flows.links.finding import Given, by_code, by_link, good_link
 from auth.flows.links.spending import Client, Redirect, spend
@@ -14,12 +15,8 @@ from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
     audited,
-    browser_sessions,
     cookies,
     dialect,
-    factor_schemas,
-    form_schemas,
-    forms,
     g,
     refuses_by_page,
     schemas,
@@ -28,8 +25,8 @@ from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import own_form_or_json
-from auth.web.html import redirects
+from auth.web.html import browser_sessions, form_schemas, forms, redirects
+from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited

@@ -6,11 +6,12 @@ from typing import Any
 from flask import request
 from flask_limiter import RateLimitExceeded
 
-from auth.flows.factors import factors
+from auth.flows.factors import factor_schemas, factors
 from auth.flows.passkeys import assertions
-from auth.web import factor_schemas, form_schemas, g, guard
+from auth.web import g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
 from sql import queries

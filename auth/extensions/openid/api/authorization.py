@@ -21,10 +21,8 @@ from auth.web import (
     Level,
     answers_frames,
     audited,
-    browser_sessions,
     cookies,
     fields,
-    form_schemas,
     g,
     guard,
     refuses_by_page,
@@ -36,6 +34,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.facts import Person
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query

@@ -18,11 +18,12 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.web import Level, audit, browser_sessions
+from auth.web import Level, audit
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import browser_sessions
 from auth.web.limits import limited
 from sql import acts, queries
 

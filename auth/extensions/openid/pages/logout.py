@@ -9,8 +9,8 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.extensions.openid import client_object, logout_hints, uris
 from auth.extensions.openid.authorization_requests import log_closed_scheme, log_unregistered
-from auth.web import Level, browser_sessions, cookies, counted, form_schemas, guard
-from auth.web.html import signing_out
+from auth.web import Level, cookies, counted, guard
+from auth.web.html import browser_sessions, form_schemas, signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query

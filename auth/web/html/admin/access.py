@@ -9,14 +9,15 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
 from auth.flows.sign_in.reauthentication import add, proof_needed
-from auth.web import Level, View, browser_sessions, cookies, g, guard
+from auth.web import Level, View, cookies, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION, own_form
+from auth.web.html import browser_sessions
 from auth.web.html.admin.console_page import console_page
+from auth.web.html.forms import SESSION, own_form
 from auth.web.html.missing_steps import ELSEWHERE, to_step
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem, problem_of

@@ -16,10 +16,11 @@ from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
 from auth.rules.factors import trusted_before
-from auth.web import View, callers, fields, forms, g, guard, takes_metadata
+from auth.web import View, callers, fields, g, guard, takes_metadata
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
