@@ -11,6 +11,7 @@ from flask import Blueprint, Response, request
 
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages, users
+from auth.flows.admin.schemas import AnyUserChange
 from auth.flows.admin.targets import Claim
 from auth.web import fields, guard
 from auth.web.asked import current_asked
@@ -28,7 +29,7 @@ from auth.web.html.form_schemas import BanForm
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
-from auth.web.schemas import AnyUserChange, Input
+from auth.web.schemas import Input
 from sql import queries
 from sql.acts import Act as UserAct
 

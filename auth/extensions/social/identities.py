@@ -10,7 +10,7 @@ from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
-from auth.web import Level, asks_more, audited, cookies, facts, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, facts, fields, guard, refuses_by_page, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -24,6 +24,9 @@ from auth.web.limits import limited
 from sql import acts, queries
 
 blueprint = Blueprint("identities", __name__)
+_LinkingQuery = schemas.Input.of(
+    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Code()
+)
 
 
 class _IdentityId(BaseConverter):
@@ -45,7 +48,7 @@ def authorize_identity() -> Response:
         return Response()
     asked = current_asked()
     identities.require_manual_linking(asked)
-    query = read_query(schemas.LinkingQuery())
+    query = read_query(_LinkingQuery())
     provider = oauth.provider_named(asked, query["provider"])
     given = give_proof(asked, guard.live_caller(), query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(asked, query)}

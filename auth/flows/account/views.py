@@ -6,7 +6,7 @@ from auth.flows.factors import factor_schemas
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
-from auth.web import dialect, g, guard, schemas
+from auth.web import dialect, fields, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -16,6 +16,15 @@ from auth.web.limits import count_too, limited
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
+
+
+class _UserChange(schemas.Reauthentication, schemas.Challenged):
+    email = fields.Email()
+    phone = fields.Phone()
+    channel = fields.Channel()
+    remove = fields.Uuids()
+    password = fields.Password()
+    data = fields.Metadata()
 
 
 @limited("change_address", key=guard.caller_on_network)
@@ -54,7 +63,7 @@ def update_user() -> Response:
     # Only now: a limit must count the request before its body is parsed.
     if any(json_body().get(name) is not None for name in ("email", "phone")):
         count_too(_count_address_change)
-    body = read_body(schemas.UserChange())
+    body = read_body(_UserChange())
     link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}
     return JsonResponse(change_user(asked, body, link).user_object)
 

@@ -201,7 +201,7 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
-    action = read_body(schemas.Decision())["action"]
+    action = read_body(form_schemas.Decision())["action"]
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
         asked = consent.find(act, authorization_id, user, is_by_token=True)
