@@ -25,6 +25,7 @@ from auth.web import (
     fields,
     g,
     guard,
+    limits,
     refuses_by_page,
     schemas,
     takes_foreign_forms,
@@ -265,7 +266,7 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     if known and known.lacks_level:
         missing = "interaction_required"
     elif known:
-        _count_silent_request()
+        limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
         authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
@@ -279,11 +280,6 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     members = {"error": missing, "error_description": "The user has to be asked"}
     url = authorization_requests.answer(redirect_uri, columns["state"], **members)
     return _sent_back(client, redirect_uri, url, missing)
-
-
-@limited("request_authorization_silently", key=guard.caller_on_network)
-def _count_silent_request() -> None:
-    """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
 
 
 def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
