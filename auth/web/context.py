@@ -8,6 +8,7 @@ from flask import current_app
 
 from auth import extensions
 from auth.core.factors.webauthn import RelyingParty
+from auth.core.health import HealthCheck
 from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.origins import Origins
@@ -27,7 +28,6 @@ from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.extensions import Extension
 from auth.rules.policy import Policy
 from auth.web.facts import policy_of
-from auth.web.health import HealthCheck
 from sql import Database
 from sql.pool import SIZE
 

@@ -250,7 +250,7 @@ def test_python_of_pages_and_messages_contains_no_sentence():
 CHOOSES_TEXTS = re.compile(
     "auth/(core/text/(?!catalogues)|web/html/(?!admin|brand)|delivery/rendering|extensions/(pages/|(social|openid|api_keys)/pages))"
 )
-NO_TEXT = re.compile('[<"]|-src |^AUTH_|^: $')
+NO_TEXT = re.compile('[<"]|-src |^AUTH_|^: $|^form $')
 
 
 def test_python_of_pages_and_messages_joins_no_words():

@@ -11,23 +11,25 @@ from flask import Blueprint, Response, request
 
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages, users
+from auth.flows.admin.schemas import AnyUserChange
 from auth.flows.admin.targets import Claim
-from auth.web import fields, forms, guard
+from auth.web import fields, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.form_schemas import BanForm
+from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.html.admin.console_page import console_page, counted
 from auth.web.html.admin.subjects import all_users
+from auth.web.html.form_schemas import BanForm
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
-from auth.web.schemas import AnyUserChange, Input
+from auth.web.schemas import Input
 from sql import queries
 from sql.acts import Act as UserAct
 

@@ -10,12 +10,14 @@ from flask import Blueprint, Response
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin import messages, users
+from auth.flows.admin.schemas import AnyUser
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
-from auth.web import fields, form_schemas, schemas
+from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
 from auth.web.html.admin.console_page import counted, device
@@ -38,9 +40,7 @@ _NewUserForm = Input.of(
     is_confirmed=fields.Text(load_default=""),
 )
 _AddressForm = Input.of(email=fields.TypedText(load_default=""), phone=fields.TypedText(load_default=""))
-_TypedUser = schemas.AnyUser.of(
-    email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True)
-)
+_TypedUser = AnyUser.of(email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True))
 
 
 def _session(user_id: str, session_id: str) -> Subject:

@@ -15,10 +15,11 @@ from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
 from auth.rules.levels import must_have_step
-from auth.web import Level, browser_sessions, facts, form_schemas, forms, g, guard
+from auth.web import Level, facts, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind

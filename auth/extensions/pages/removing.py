@@ -17,10 +17,11 @@ from auth.flows.account.changes import change_user
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import Act, remove, require
-from auth.web import Level, form_schemas, guard
+from auth.web import Level, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
+from auth.web.html import form_schemas
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, application, page, provider, redirect_to_own, sentences, text
 from auth.web.html.problems import Problem, form_at

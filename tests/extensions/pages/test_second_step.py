@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
-from auth.web.forms import FIELD
+from auth.web.html.forms import FIELD
 from tests.support import passkeys, security_keys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator

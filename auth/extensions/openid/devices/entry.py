@@ -20,10 +20,11 @@ from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, browser_sessions, callers, facts, form_schemas, forms, g, guard, limits
+from auth.web import Level, callers, facts, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import known_id, read_form

@@ -18,12 +18,12 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.web import Level, audit, browser_sessions
+from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.limits import limited
+from auth.web.html import browser_sessions
 from sql import acts, queries
 
 _SECONDS = 3
@@ -49,7 +49,7 @@ def make_current(url: str) -> Response | None:
         if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
             refuse(url, "its document is fetched for users who have signed in on our pages")
         return redirect(own_url(latchkey.settings, "sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
-    _count_fetch()
+    limits.count("fetch_client_document", g.client["network"])
     try:
         values = _read(url, _fetch(url))
     except _Unusable as error:
@@ -60,11 +60,6 @@ def make_current(url: str) -> Response | None:
 
 def _query() -> str:
     return urlencode([*request.args.items(multi=True)])
-
-
-@limited("fetch_client_document")
-def _count_fetch() -> None:
-    """Count a fetch. Raises `RateLimitExceeded`."""
 
 
 def _fetch(url: str) -> bytes:

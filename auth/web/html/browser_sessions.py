@@ -20,7 +20,7 @@ from auth.rules.users import has_factor
 from auth.web import Level, callers, cookies, facts, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION
+from auth.web.html.forms import SESSION
 from sql import queries
 
 # The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.
