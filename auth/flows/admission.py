@@ -12,7 +12,6 @@ from auth.rules import admission
 from auth.rules.admission import Admission
 from auth.rules.refusals import Refusal
 from auth.rules.users import AddressKind
-from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, queries
@@ -51,7 +50,7 @@ def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
     if holder is None or holder.id == user_id:
         return
     kind: AddressKind = "email" if is_email(address) else "phone"
-    if refusal := admission.refusal_of_holders(kind, [facts.person_of(holder)], holder.now):
+    if refusal := admission.refusal_of_holders(kind, [holder], holder.now):
         raise ApiError(refusal)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import AddressKind, User, gives_way
+from auth.rules.users import AddressKind, Person, gives_way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def is_listed(email: str | None, policy: Admission, *, is_proved: bool = True) -
     return is_allowed and policy.blocked_domains.isdisjoint((domain, *parents))
 
 
-def refusal_of_holders(kind: AddressKind, holders: Iterable[User], now: datetime) -> Refusal | None:
+def refusal_of_holders(kind: AddressKind, holders: Iterable[Person], now: datetime) -> Refusal | None:
     """Refuse an address that another user holds, unless that user gives way."""
     if all(gives_way(holder, now) for holder in holders):
         return None

@@ -12,7 +12,7 @@ from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session
 from auth.rules.tokens import refusal_of_session
-from auth.rules.users import User
+from auth.rules.users import UserOfToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Window:
 
 
 def refusal_of_refresh_token(
-    user: User,
+    user: UserOfToken,
     session: Session,
     tokens: RefreshTokens,
     sent: int,

@@ -30,12 +30,11 @@ from auth.rules.links import Link
 from auth.rules.policy import Policy
 from auth.rules.proofs import Act
 from auth.rules.refreshing import RefreshTokens, Window
-from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
-from auth.rules.users import Address, User
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
+from tests.support.rule_rows import Person, Session
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -50,44 +49,47 @@ POLICY = Policy(
 FACTOR_FOR_ALL = replace(POLICY, mfa_required="all")
 FACTOR_FOR_ADMINISTRATORS = replace(POLICY, mfa_required="admins")
 TIMEBOX = replace(POLICY, session_timebox=DAY)
-PROVED = Address(
-    value="alice@example.com", added_at=NOW - 90 * DAY, confirmed_at=NOW - 90 * DAY, is_proved=True
+ALICE = Person(
+    email="alice@example.com",
+    email_added_at=NOW - 90 * DAY,
+    email_confirmed_at=NOW - 90 * DAY,
+    email_proved=True,
+    last_sign_in_at=NOW - DAY,
+    password_hash="a hash",
 )
-CONFIRMED, UNCONFIRMED = replace(PROVED, is_proved=False), replace(PROVED, is_proved=False, confirmed_at=None)
-ALICE = User(
-    role="authenticated", made_by="signup", email=PROVED, last_sign_in_at=NOW - DAY, has_password=True
-)
+CONFIRMED = replace(ALICE, email_proved=False)
+UNCONFIRMED = replace(CONFIRMED, email_confirmed_at=None)
 CAROL = replace(ALICE, role="admin")
 BANNED = replace(ALICE, banned_until=NOW + SECOND)
-ANONYMOUS = User(role="authenticated", made_by="anonymous")
+ANONYMOUS = Person(made_by="anonymous")
 CONVERTED = replace(ALICE, made_by="anonymous", converted_at=NOW - HOUR)
-UNUSED = User(role="authenticated", made_by="signup", email=UNCONFIRMED, has_password=True)
+UNUSED = replace(UNCONFIRMED, last_sign_in_at=None)
 WITH_APP = replace(ALICE, oldest_factor_at=NOW - 8 * DAY, has_second_step=True)
 WITH_NEW_APP = replace(WITH_APP, oldest_factor_at=NOW - DAY)
 WITH_PASSKEY = replace(ALICE, oldest_factor_at=NOW - 8 * DAY)
-FRESH = Session(method="password", aal="aal1", created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
-STALE = replace(FRESH, created_at=NOW - HOUR)
-ANCIENT = replace(FRESH, created_at=NOW - 2 * DAY)
+FRESH = Session(method="password", aal="aal1", session_created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
+STALE = replace(FRESH, session_created_at=NOW - HOUR)
+ANCIENT = replace(FRESH, session_created_at=NOW - 2 * DAY)
 RAISED = replace(FRESH, aal="aal2", factor_proved_at=NOW - MINUTE)
 RECOVERY = replace(FRESH, method="recovery")
 OF_APPLICATION = replace(FRESH, opened_by="a session")
 
 
 def token(
-    user: User, session: Session | None, level: Any = "aal1", policy: Policy = POLICY, aal: str = ""
+    user: Person, session: Session | None, level: Any = "aal1", policy: Policy = POLICY, aal: str = ""
 ) -> Any:
     aal = aal or (session.aal if session else "aal1")
     return tokens.refusal_of_session(user, session, NOW + HOUR, aal, level, policy, NOW)
 
 
-def act(user: User, session: Session, verb: Any, kind: Any, proof: Any = None, added: Any = None) -> Any:
+def act(user: Person, session: Session, verb: Any, kind: Any, proof: Any = None, added: Any = None) -> Any:
     added_at = None if added is None else NOW - added
     asked = Act(verb=verb, kind=kind, added_at=added_at)
     return proofs.refusal_of_act(asked, user, session, session.aal, proof, POLICY, NOW)
 
 
-def of_client(user: User, client: Client | None) -> Any:
-    return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
+def of_client(user: Person, client: Client | None) -> Any:
+    return tokens.refusal_of_client_session(user, OF_APPLICATION, None, client, None, POLICY, NOW)
 
 
 NUMBER = "+4915100000000"
@@ -154,15 +156,19 @@ def passed(*names: str) -> list[Network]:
     return [Network(name=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
 
 
-def first(user: User, value: str = "alice@example.com", proof: Any = "signup") -> bool:
+def with_phone(user: Person) -> Person:
+    moment = NOW - DAY
+    return replace(user, phone=NUMBER, phone_added_at=moment, phone_confirmed_at=moment, phone_proved=True)
+
+
+def first(user: Person, value: str = "alice@example.com", proof: Any = "signup") -> bool:
     return first_proof.is_first_proof(user, "email", value, proof)
 
 
-PHONE = Address(value="+4915112345678", added_at=NOW - DAY, confirmed_at=NOW - DAY, is_proved=True)
 Example = tuple[str, Callable[[], Any], Any]
 
 
-def signed_in(user: User | None, is_right: bool = True) -> Any:
+def signed_in(user: Person | None, is_right: bool = True) -> Any:
     return sign_in.refusal_of_password(
         user,
         is_right=is_right,
@@ -173,7 +179,7 @@ def signed_in(user: User | None, is_right: bool = True) -> Any:
     )
 
 
-def refreshed_by(user: User, session: Session, is_of_client: bool = False) -> Any:
+def refreshed_by(user: Person, session: Session, is_of_client: bool = False) -> Any:
     return refreshing.refusal_of_refresh_token(
         user, session, USED, 7, is_of_client=is_of_client, window=WINDOW, policy=POLICY, now=NOW
     )
@@ -214,7 +220,7 @@ SIGN_INS: list[Example] = [
     ("And of an address that is not confirmed.", lambda: signed_in(UNUSED), "email_not_confirmed"),
     (
         "Of several sign-ups none counts.",
-        lambda: signed_in(replace(ALICE, has_password=False)),
+        lambda: signed_in(replace(ALICE, password_hash=None)),
         "invalid_credentials",
     ),
     ("A session is refreshed.", lambda: refreshed_by(ALICE, FRESH), None),
@@ -349,7 +355,7 @@ USERS: list[Example] = [
     ),
     (
         "An address that is only confirmed is not proved.",
-        lambda: users.is_proved(replace(ALICE, email=CONFIRMED), "email"),
+        lambda: users.is_proved(CONFIRMED, "email"),
         False,
     ),
     (
@@ -601,21 +607,21 @@ PROOFS: list[Example] = [
     ),
 ]
 FIRST_PROOFS: list[Example] = [
-    ("The first proof removes everything else.", lambda: first(replace(ALICE, email=UNCONFIRMED)), True),
+    ("The first proof removes everything else.", lambda: first(UNCONFIRMED), True),
     ("The second one nothing.", lambda: first(ALICE), False),
     (
         "An address that was added by a proved user is no first one.",
-        lambda: first(replace(ALICE, phone=PHONE), "new@example.com"),
+        lambda: first(with_phone(ALICE), "new@example.com"),
         False,
     ),
     (
         "Nor is one that is younger than the other proof.",
-        lambda: first(replace(ALICE, email=replace(UNCONFIRMED, added_at=NOW), phone=PHONE)),
+        lambda: first(with_phone(replace(UNCONFIRMED, email_added_at=NOW))),
         False,
     ),
     (
         "An administrator vouches for their own user.",
-        lambda: first(replace(ALICE, made_by="administrator", email=UNCONFIRMED), proof="administrator"),
+        lambda: first(replace(UNCONFIRMED, made_by="administrator"), proof="administrator"),
         False,
     ),
     ("A sign-up's code keeps its password.", lambda: first_proof.keeps_password(UNUSED, "signup"), True),
@@ -720,7 +726,7 @@ REMAINING: list[Example] = [
     (
         "An address that is only confirmed does with a password.",
         lambda: [
-            remaining.can_sign_in(replace(ALICE, email=CONFIRMED), ["email"], False, usable)
+            remaining.can_sign_in(CONFIRMED, ["email"], False, usable)
             for usable in (["email"], ["email", "password"])
         ],
         [False, True],

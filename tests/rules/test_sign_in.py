@@ -7,9 +7,9 @@ from tests.support.rule_rows import MINUTE, Case, Compared, Tables, ask, check, 
 
 MUTANTS = [
     ('if provider == "phone" and "phone" in confirmed_kinds', 'if provider == "phone"'),
-    ("    if is_banned(user, now):\n", "    if False:\n"),
-    ('admin_only and user.role != "admin"', "admin_only"),
-    ("address is not None and address.confirmed_at is not None", "address is not None"),
+    ("    if is_banned(person, now):\n", "    if False:\n"),
+    ('admin_only and person.role != "admin"', "admin_only"),
+    (" and person.email_confirmed_at is None:", ":"),
 ]
 MUTANTS_OF_CODES = [
     ("code.expires_at <= now", "code.expires_at < now"),

@@ -92,8 +92,8 @@ def _open_session(
         decision=request.decision,
         has_grant=request.grant_id is not None,
     )
-    user, policy = facts.person_of(owner), latchkey.policy
-    if refusal := consent.refusal_of_code(code, user, opener, known_client, policy, request.now):
+    policy = latchkey.policy
+    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, request.now):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
@@ -145,12 +145,8 @@ def _refusal_of_refresh(
     row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: Window
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    user, session, client = (
-        facts.user_of(row, row.app_metadata),
-        facts.locked_session_of(row),
-        facts.client_of(row),
-    )
-    if tokens.refusal_of_client_session(user, session, client, None, latchkey.policy, row.now):
+    client = facts.client_of(row)
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, row.now):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")

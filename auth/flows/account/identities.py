@@ -22,7 +22,7 @@ from auth.flows.sign_up import first_address
 from auth.rules.levels import level_at
 from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
-from auth.web import Level, audit, facts
+from auth.web import Level, audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.facts import Person
@@ -58,7 +58,7 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     # first factor may have raised the session.
     ids = {"user_id": flow.user_id, "session_id": flow.session_id}
     known = found(queries.select_person(asked.db, **ids), "session_not_found")
-    aal = level_at(facts.person_of(known), flow.created_at)
+    aal = level_at(known, flow.created_at)
     asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
     _ask(asked, identity, flow.user_id)
     with acts.on(asked.db, flow.user_id) as act:
@@ -111,7 +111,7 @@ def _add(
     identity: ExternalIdentity,
     session_id: str,
 ) -> None:
-    gets_email, was_anonymous = False, is_anonymous(facts.person_of(user))
+    gets_email, was_anonymous = False, is_anonymous(user)
     try:
         if not queries.insert_identity(act, user_id=user.id, last_sign_in_at=None, **identity.row):
             raise ApiError("identity_already_exists")

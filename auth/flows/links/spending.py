@@ -21,7 +21,7 @@ from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
 from auth.rules.refusals import Refusal
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
@@ -121,7 +121,7 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
             queries.spend_link(act, id=link.id)
         elif not _is_for_client(asked, found, link, person, receiver):
             return None, {}
-        elif not users.has_proved(facts.person_of(person), link.target):
+        elif not users.has_proved(person, link.target):
             # Otherwise it would be void with the others.
             queries.spend_link(act, id=link.id)
             is_change = link.purpose in one_time.CHANGES
@@ -177,7 +177,7 @@ def _use_for_change(
 ) -> Outcome:
     """Give the user a new address, unless that came before the hook, and perhaps sign in."""
     done = _Done(email=person.email)
-    if not users.has_proved(facts.person_of(person), link.target):
+    if not users.has_proved(person, link.target):
         done = _take_new_address(asked, act, link, person)
     row = None
     if _signs_in(found, person, receiver):
@@ -191,7 +191,7 @@ def _use_for_change(
 
 def _refusal(link: "queries.SelectLink", person: "queries.SelectPerson") -> Refusal | None:
     pending = (person.new_email, person.new_phone)
-    return links.refusal_of_use(link.purpose, link.target, facts.person_of(person), pending, person.now)
+    return links.refusal_of_use(link.purpose, link.target, person, pending, person.now)
 
 
 def _method(link: "queries.SelectLink") -> str:
@@ -206,7 +206,7 @@ def _is_elsewhere(asked: Asked, link: "queries.SelectLink", receiver: Receiver) 
 def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
-    is_strangers = users.lacks_address(facts.person_of(person)) and found.token_hash is not None
+    is_strangers = users.lacks_address(person) and found.token_hash is not None
     return not isinstance(receiver, Redirect) and not is_strangers
 
 
@@ -231,7 +231,7 @@ def _confirm_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson", receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
-    user, kind = facts.person_of(person), addresses.kind_of(link.target)
+    user, kind = person, addresses.kind_of(link.target)
     owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
     is_of_sign_up = proof in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
@@ -282,11 +282,11 @@ def _take_new_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson"
 ) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
-    kind, is_first = addresses.kind_of(link.target), users.lacks_address(facts.person_of(person))
+    kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"
     old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
-    if holder and users.is_replaced(facts.person_of(holder), holder.now):
+    if holder and users.is_replaced(holder, holder.now):
         queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)

@@ -15,7 +15,7 @@ from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
@@ -85,8 +85,8 @@ def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
     user = waiting if purpose in one_time.CHANGES else holder
     if user is None:
         return Recipient(None, False, holder)
-    holders = [facts.person_of(holder)] if holder else []
-    return Recipient(user.id, links.is_due(purpose, facts.person_of(user), holders, user.now), holder)
+    holders = [holder] if holder else []
+    return Recipient(user.id, links.is_due(purpose, user, holders, user.now), holder)
 
 
 def write_requested(

@@ -16,7 +16,7 @@ from auth.flows.sessions.token_response import Proof, Session, open_session, rai
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
@@ -183,7 +183,7 @@ def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:
             raise failed(WRONG_SIGNATURE)
-        if is_banned(facts.person_of(person), person.now):
+        if is_banned(person, person.now):
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:

@@ -137,8 +137,7 @@ def _about_user(
     known = {"user_id": issue.user_id, "session_id": issue.decided_by}
     told = deciding_of(asked.db, **known)
     row = queries.select_token(asked.db, **known) if told else None
-    user = facts.user_of_token(row, has_second_step=row.has_second_step) if row else None
-    if row is None or user is None or is_banned(user, row.now):
+    if row is None or is_banned(row, row.now):
         return replace(issue, decides=_NOTHING)
     named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     added = named | {"timestamp": int(row.now.timestamp())}
@@ -150,7 +149,7 @@ def _about_user(
         issued_at=int(row.now.timestamp()),
         aal=aal,
         amr=amr,
-        lacks_step=levels.lacks_step(user, aal, asked.parts.policy),
+        lacks_step=levels.lacks_step(row, aal, asked.parts.policy),
     )
     ask = found(token_hook(asked.parts), "unexpected_failure")
     claims = compose(asked.parts, token, issue.session_id)

@@ -89,8 +89,8 @@ def _refusal_of(
     asked: Asked, row: "queries.LockSession", sent: RefreshToken, window: Window | None
 ) -> Refusal | None:
     return refreshing.refusal_of_refresh_token(
-        facts.user_of(row),
-        facts.locked_session_of(row),
+        row,
+        row,
         facts.refresh_tokens_of(row),
         sent.counter,
         is_of_client=row.is_of_client,
@@ -117,7 +117,7 @@ def _is_banned(asked: Asked, user_id: str) -> bool:
     after the wait, `lock_session` reads again only the session.
     """
     person = queries.select_person(asked.db, user_id=user_id, session_id=None)
-    return person is not None and is_banned(facts.person_of(person), person.now)
+    return person is not None and is_banned(person, person.now)
 
 
 def _refresh(
@@ -154,7 +154,7 @@ def _refreshed(asked: Asked, row: "queries.LockSession", counter: int) -> Refres
         counter=counter,
         aal=row.aal,
         amr=row.amr,
-        lacks_step=lacks_step(facts.user_of(row), row.aal, asked.parts.policy),
+        lacks_step=lacks_step(row, row.aal, asked.parts.policy),
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
     )

@@ -16,7 +16,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, about_new, claims_of, compose, is_asked
 from auth.rules import counts, levels, sessions
 from auth.rules.sign_in import AuthorizationCode, verdict_on_code
-from auth.rules.users import AddressKind, User
+from auth.rules.users import AddressKind, UserOfToken
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
@@ -37,7 +37,7 @@ class Opener:
     """A session of a browser on our pages that opens one for an application, which gets its level."""
 
     id: str
-    session: sessions.Session
+    session: sessions.ProvedSession
     methods: list[dict[str, Any]]
     factor_id: str | None
 
@@ -115,7 +115,7 @@ def open_session(
     if issue:
         issue.confirm(act)
     session_id = issue.session_id if issue else str(uuid.uuid4())
-    user, now = facts.person_of(person), act.acted_at
+    user, now = person, act.acted_at
     seen = _earlier_sign_ins(asked, act, person)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
     for id in sessions.sessions_beyond(user, facts.open_sessions_of(seen.sessions), most, policy, now):
@@ -158,7 +158,7 @@ def _earlier_sign_ins(
     return queries.select_earlier_sign_ins(act, user_id=person.id, network=network, browser=browser)
 
 
-def _passed_network(asked: Asked, user: User, aal: str, proof: Proof) -> str | None:
+def _passed_network(asked: Asked, user: UserOfToken, aal: str, proof: Proof) -> str | None:
     """Return the network if the user has passed every step there.
 
     A thief of the cookie may hand a browser's session on.
@@ -211,7 +211,7 @@ def _notify(
         return
     here = None if proof.opener else asked.client["network"]
     networks = facts.networks_of_json(seen.networks)
-    if counts.is_new_sign_in(facts.person_of(person), networks, here, asked.browser):
+    if counts.is_new_sign_in(person, networks, here, asked.browser):
         outgoing.notify(asked, act, person, "new_sign_in", lacks_step=lacks_step)
 
 
@@ -250,7 +250,7 @@ def write_code(
 
     The user gets a notice if the sign-in is new.
     """
-    code, user, now = one_time.new_token(), facts.person_of(person), act.acted_at
+    code, user, now = one_time.new_token(), person, act.acted_at
     seen = _earlier_sign_ins(asked, act, person)
     queries.write_authorization_code(
         act,
@@ -310,7 +310,7 @@ def _verdict_on_code(
             is_used=known.session_id is not None,
             is_handed_on=known.opened_by is not None,
         ),
-        facts.person_of(person),
+        person,
         facts.own_session_of(person),
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),
         policy=asked.parts.policy,

@@ -30,7 +30,7 @@ from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.users import is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from sql import Runner, acts, queries
@@ -190,7 +190,7 @@ def _user_of(
     person = act.read(queries.select_person, user_id=owner, session_id=None)
     if person is None:
         return _create_user(asked, act, identity, new_user_id)
-    user, subject = facts.person_of(person), identity.row["subject"]
+    user, subject = person, identity.row["subject"]
     if is_banned(user, person.now):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}

@@ -161,7 +161,7 @@ def _refusal(
         "phone": asked.settings.phone_confirm_required,
     }
     return refusal_of_password(
-        facts.person_of(person),
+        person,
         is_right=is_right,
         provider=known.kind,
         confirmed_kinds=frozenset(kind for kind, is_required in required.items() if is_required),

@@ -11,7 +11,7 @@ from auth.flows.sign_in import waiting
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
 from auth.rules.users import is_unused_sign_up
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
@@ -134,7 +134,7 @@ def _sign_up_unconfirmed(
         owner_id = next(iter(owners), None)
         owner = act.read(queries.select_person, user_id=owner_id, session_id=None)
         is_created = owner_id == columns["user_id"]
-        is_unused = owner is not None and is_unused_sign_up(facts.person_of(owner), owner.now)
+        is_unused = owner is not None and is_unused_sign_up(owner, owner.now)
         is_repeated = is_hidden and is_unused and not is_created
         # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
         dispute(act, owner if is_repeated else None, **own)
@@ -180,9 +180,7 @@ def dispute(
         tx, user_id=owner_id, password_hash=password_hash, user_metadata=user_metadata or {}
     )
     is_disputed = (
-        owner is not None
-        and same is not None
-        and disputes_sign_up(facts.person_of(owner), **same._asdict(), now=owner.now)
+        owner is not None and same is not None and disputes_sign_up(owner, **same._asdict(), now=owner.now)
     )
     queries.dispute_sign_up(tx, user_id=owner_id if is_disputed else None, password_hash=password_hash)
 
