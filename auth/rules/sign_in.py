@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
-from auth.rules.users import AddressKind, Person, User, is_banned
+from auth.rules.users import Person, User, is_banned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +19,21 @@ class AuthorizationCode:
     is_handed_on: bool = False
 
 
+class Confirmation(Protocol):
+    """The settings: which kinds of address sign in only once they are confirmed."""
+
+    @property
+    def email_confirm_required(self) -> bool: ...
+    @property
+    def phone_confirm_required(self) -> bool: ...
+
+
 def refusal_of_password(
     person: Person | None,
     *,
     is_right: bool,
     provider: str,
-    confirmed_kinds: frozenset[AddressKind],
+    settings: Confirmation,
     admin_only: bool,
     now: datetime,
 ) -> Refusal | None:
@@ -35,24 +44,21 @@ def refusal_of_password(
     """
     if person is None or not is_right:
         return "invalid_credentials"
-    refusal = refusal_of_sign_in(person, provider, confirmed_kinds, admin_only=admin_only, now=now)
+    refusal = refusal_of_sign_in(person, provider, settings, admin_only=admin_only, now=now)
     if refusal is None and person.password_hash is None:
         return "invalid_credentials"
     return refusal
 
 
 def refusal_of_sign_in(
-    person: Person, provider: str, confirmed_kinds: frozenset[AddressKind], *, admin_only: bool, now: datetime
+    person: Person, provider: str, settings: Confirmation, *, admin_only: bool, now: datetime
 ) -> Refusal | None:
-    """Refuse banned users, addresses to be confirmed first, and at the console all but administrators.
-
-    `confirmed_kinds` are the kinds of address that sign in only once they are confirmed.
-    """
+    """Refuse banned users, addresses to be confirmed first, and at the console all but administrators."""
     if is_banned(person, now):
         return "user_banned"
-    if provider == "email" and "email" in confirmed_kinds and person.email_confirmed_at is None:
+    if provider == "email" and settings.email_confirm_required and person.email_confirmed_at is None:
         return "email_not_confirmed"
-    if provider == "phone" and "phone" in confirmed_kinds and person.phone_confirmed_at is None:
+    if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
         return "phone_not_confirmed"
     return "not_admin" if admin_only and person.role != "admin" else None
 

@@ -9,9 +9,8 @@ from auth.rules.clients import Client, Credentials
 from auth.rules.counts import Network
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
 from auth.rules.links import Link
-from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.policy import FRESH_AGE, Policy, Window
 from auth.rules.proofs import Addition, Kind
-from auth.rules.refreshing import RefreshTokens, Window
 from auth.rules.sessions import OpenSession, ProvedSession, Session
 from auth.rules.tokens import ApiKey
 from auth.rules.users import is_anonymous, is_banned
@@ -62,20 +61,18 @@ class CredentialFacts(Protocol):
 
 def policy_of(settings: Settings) -> Policy:
     timebox, change_age = settings.session_timebox, settings.reauthentication_age
+    refreshes = settings.rate_limit_refresh
     return Policy(
         refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
+        refresh_window=Window(
+            most=refreshes.amount if settings.rate_limits_enabled else None,
+            age=timedelta(seconds=refreshes.get_expiry()),
+        ),
+        reuse_interval=timedelta(seconds=settings.refresh_reuse_interval),
         session_timebox=None if timebox is None else timedelta(seconds=timebox),
         mfa_required=cast(Literal["none", "admins", "all"], settings.mfa_required),
         proof_age=FRESH_AGE if change_age is None else min(timedelta(seconds=change_age), FRESH_AGE),
         change_age=None if change_age is None else timedelta(seconds=change_age),
-    )
-
-
-def refresh_window_of(settings: Settings) -> Window:
-    """Return the window that counts the refreshes of a session, and the uses of an API key."""
-    limit = settings.rate_limit_refresh
-    return Window(
-        most=limit.amount if settings.rate_limits_enabled else None, age=timedelta(seconds=limit.get_expiry())
     )
 
 
@@ -92,23 +89,6 @@ def session_of(row: "CallerFacts") -> Session | None:
 def own_session_of(row: "Person") -> ProvedSession | None:
     """Return the row as a session, if the user has it."""
     return None if row.session_created_at is None else cast(ProvedSession, row)
-
-
-def refresh_tokens_of(row: "RefreshFacts") -> RefreshTokens:
-    """Return what a session keeps of its refresh tokens."""
-    return RefreshTokens(
-        counter=row.counter,
-        refreshed_at=row.refreshed_at,
-        counted_until=row.counted_until,
-        refreshes=row.refreshes,
-        used_counter=row.used_counter,
-        successor_counter=row.successor_counter,
-        echoes=row.echoes
-        and {
-            int(counter): {int(used): datetime.fromisoformat(until) for used, until in uses.items()}
-            for counter, uses in row.echoes.items()
-        },
-    )
 
 
 def key_of(row: "KeyFacts") -> ApiKey | None:

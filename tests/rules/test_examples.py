@@ -1,7 +1,7 @@
 """What the rules say, a sentence and an example each. The other files compare them with SQL."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,26 +21,28 @@ from auth.rules import (
     tokens,
     users,
 )
-from auth.rules.admission import Admission
 from auth.rules.clients import Client
 from auth.rules.counts import Allowance, Limit, Network
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
 from auth.rules.links import Link
-from auth.rules.policy import Policy
+from auth.rules.policy import Policy, Window
 from auth.rules.proofs import Act
-from auth.rules.refreshing import RefreshTokens, Window
+from auth.rules.refreshing import RefreshTokens
 from auth.rules.tokens import ApiKey
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
-from tests.support.rule_rows import Person, Session
+from tests.support.rule_rows import Confirmation, Person, Session
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+WINDOW = Window(most=3, age=HOUR)
 POLICY = Policy(
     refresh_token_lifetime=30 * DAY,
+    refresh_window=WINDOW,
+    reuse_interval=10 * SECOND,
     session_timebox=None,
     mfa_required="none",
     proof_age=15 * MINUTE,
@@ -100,10 +102,19 @@ def of_sign_up(**facts: bool) -> Any:
     return messages.message_of_sign_up(**known | {"is_mail": True, "is_hidden": True} | facts)
 
 
-ALL_ADMITTED = Admission(email_enabled=True, phone_enabled=True)
+@dataclass(frozen=True)
+class AdmissionSettings:
+    email_enabled: bool = True
+    offers_phone: bool = True
+    signup_domains: frozenset[str] = frozenset()
+    signup_blocked_domains: frozenset[str] = frozenset()
+    sms_countries: tuple[str, ...] = ()
 
 
-def admitted(address: str, settings: Admission = ALL_ADMITTED) -> Any:
+ALL_ADMITTED = AdmissionSettings()
+
+
+def admitted(address: str, settings: AdmissionSettings = ALL_ADMITTED) -> Any:
     email, phone = (address, None) if "@" in address else (None, address)
     is_possible = phone is not None and len(phone) > 10
     return admission.refusal_of_address(email, phone, settings, is_possible_phone=is_possible, is_first=True)
@@ -117,13 +128,18 @@ def for_itself(client: Client, expires_at: datetime = NOW + SECOND) -> Any:
 
 
 USED = RefreshTokens(
-    counter=7, used_counter=6, successor_counter=7, refreshed_at=NOW - 5 * SECOND, counted_until=NOW
+    counter=7,
+    used_counter=6,
+    successor_counter=7,
+    refreshed_at=NOW - 5 * SECOND,
+    refreshes=0,
+    counted_until=NOW,
+    echoes=None,
 )
 LATER = replace(USED, refreshed_at=NOW - HOUR)
-ECHOING = replace(USED, echoes={7: {5: NOW + SECOND}})
+ECHOING = replace(USED, echoes={"7": {"5": (NOW + SECOND).isoformat()}})
 RAISED_SINCE = replace(USED, counter=8)
 OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
-WINDOW = Window(most=3, age=HOUR)
 
 
 def refused(known: RefreshTokens, sent: int) -> Any:
@@ -173,7 +189,7 @@ def signed_in(user: Person | None, is_right: bool = True) -> Any:
         user,
         is_right=is_right,
         provider="email",
-        confirmed_kinds=frozenset({"email"}),
+        settings=Confirmation(),
         admin_only=False,
         now=NOW,
     )
@@ -360,17 +376,21 @@ USERS: list[Example] = [
     ),
     (
         "A banned user cannot sign in.",
-        lambda: sign_in.refusal_of_sign_in(BANNED, "email", frozenset(), admin_only=False, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(
+            BANNED, "email", Confirmation(email_confirm_required=False), admin_only=False, now=NOW
+        ),
         "user_banned",
     ),
     (
         "An address may have to be confirmed first.",
-        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", frozenset({"email"}), admin_only=False, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", Confirmation(), admin_only=False, now=NOW),
         "email_not_confirmed",
     ),
     (
         "The console admits administrators alone.",
-        lambda: sign_in.refusal_of_sign_in(ALICE, "email", frozenset(), admin_only=True, now=NOW),
+        lambda: sign_in.refusal_of_sign_in(
+            ALICE, "email", Confirmation(email_confirm_required=False), admin_only=True, now=NOW
+        ),
         "not_admin",
     ),
 ]
@@ -791,7 +811,7 @@ ADMISSIONS: list[Example] = [
     ),
     (
         "SMS can be disabled.",
-        lambda: admitted("+4915100000000", replace(ALL_ADMITTED, phone_enabled=False)),
+        lambda: admitted("+4915100000000", replace(ALL_ADMITTED, offers_phone=False)),
         "phone_provider_disabled",
     ),
     ("A number must be a possible one.", lambda: admitted("+49151"), "phone.validation_failed"),
@@ -805,15 +825,13 @@ ADMISSIONS: list[Example] = [
     ),
     (
         "One that gets none can still sign in with a password.",
-        lambda: admission.refusal_of_channel(
-            None, "+49151", ALL_ADMITTED, is_possible_phone=False, sends=False
-        ),
+        lambda: admission.refusal_of_kind(None, "+49151", ALL_ADMITTED),
         None,
     ),
     (
         "An allowed domain is exact.",
         lambda: [
-            admitted(email, replace(ALL_ADMITTED, domains=frozenset({"example.com"})))
+            admitted(email, replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})))
             for email in ("bob@example.com", "bob@mail.example.com")
         ],
         [None, "email_address_not_authorized"],
@@ -821,14 +839,16 @@ ADMISSIONS: list[Example] = [
     (
         "It needs an email that will be proved.",
         lambda: admission.is_listed(
-            "bob@example.com", replace(ALL_ADMITTED, domains=frozenset({"example.com"})), is_proved=False
+            "bob@example.com",
+            replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})),
+            is_proved=False,
         ),
         False,
     ),
     (
         "A blocked domain has its subdomains.",
         lambda: [
-            admitted(email, replace(ALL_ADMITTED, blocked_domains=frozenset({"example.com"})))
+            admitted(email, replace(ALL_ADMITTED, signup_blocked_domains=frozenset({"example.com"})))
             for email in ("bob@example.com", "bob@mail.example.com", "bob@notexample.com")
         ],
         ["email_address_not_authorized", "email_address_not_authorized", None],
@@ -839,7 +859,7 @@ ADMISSIONS: list[Example] = [
             admission.refusal_of_address(
                 None,
                 phone,
-                replace(ALL_ADMITTED, domains=frozenset({"example.com"})),
+                replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})),
                 is_possible_phone=True,
                 is_first=is_first,
             )

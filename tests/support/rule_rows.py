@@ -19,7 +19,7 @@ import psycopg2
 from psycopg2.extras import NamedTupleCursor
 
 from auth.rules.clients import Client
-from auth.rules.policy import Policy
+from auth.rules.policy import Policy, Window
 
 # Of most comparisons with the fixed seed, which has to notice mutants, and a quarter with each random one.
 CASES = 1000
@@ -166,6 +166,14 @@ class Session:
     first_passkey_at: datetime | None = None
     opened_by: str | None = None
     resource: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """The settings about confirmed addresses."""
+
+    email_confirm_required: bool = True
+    phone_confirm_required: bool = False
 
 
 class Case(NamedTuple):
@@ -368,6 +376,8 @@ def policy_of(asked: dict[str, Any]) -> Policy:
 
     return Policy(
         refresh_token_lifetime=timedelta(seconds=asked["lifetime"]),
+        refresh_window=Window(most=None, age=HOUR),
+        reuse_interval=10 * SECOND,
         session_timebox=seconds("timebox"),
         mfa_required=asked["required"],
         proof_age=timedelta(seconds=asked["proof_age"]),

@@ -18,7 +18,8 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends
 from auth.flows.sessions import refreshing
 from auth.rules import consent, sessions, tokens
-from auth.rules.refreshing import Window, refusal_of_refresh
+from auth.rules.policy import Window
+from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, facts, g
 from auth.web.asked import current_asked
@@ -116,12 +117,11 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed, window = _scopes(body), facts.refresh_window_of(latchkey.settings)
+    narrowed, window = _scopes(body), latchkey.policy.refresh_window
     asked, own = current_asked(), {"session_id": sent.session_id, "client_id": credentials.client_id}
-    opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
     # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
-    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **opening) as (tx, row):
+    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **asked.device) as (tx, row):
         if row is not None:
             require(check(credentials, row), "refresh_token")
             refusal = _refusal_of_refresh(row, sent.counter, narrowed, window)
@@ -150,7 +150,7 @@ def _refusal_of_refresh(
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(facts.refresh_tokens_of(row), sent, window, row.now)
+    return refusal_of_refresh(row, sent, window, row.now)
 
 
 def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from auth.flows.account import removal
 from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions import refreshing
-from auth.flows.sessions.issuing import Issue, about_own, is_asked
-from auth.flows.sessions.token_response import Session
+from auth.flows.sessions.issuing import Session, about_own
 from auth.flows.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
@@ -86,22 +85,18 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
         if not queries.spend_id_token(act, **id_token):
             raise invalid_id_token()
         _add(asked, act, user, identity, asked.caller.session_id)
-        if not is_asked(asked, for_client=True):
-            return _renewed(asked, act, Issue())
+        if not asked.parts.token_hook:
+            return refreshing.renew(asked, act, None)
     # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, None, for_client=True)
     with acts.on(asked.db, asked.caller.user_id) as act:
         issue.confirm(act)
-        return _renewed(asked, act, issue)
+        return refreshing.renew(asked, act, issue)
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     removal.require_of_settings(identity.provider)
     admission.check(asked, user_id, identity.email, None, provider=identity.provider)
-
-
-def _renewed(asked: Asked, act: Act, issue: Issue) -> Session:
-    return Session(refreshing.renew(asked, act, asked.caller.session_id), issue)
 
 
 def _add(

@@ -14,7 +14,6 @@ from auth.flows.links.targets import requested_target
 from auth.flows.making_way import make_way
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import recipient_of, write_requested
-from auth.flows.sign_in import waiting
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules.users import gives_way, has_open_invitation, is_banned
 from auth.web import audit, counts
@@ -48,7 +47,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     if known and not has_open_invitation(known):
         raise ApiError("email_exists")
     # Without a hook, create a user again who is deleted meanwhile.
-    new_id = None if known and admission.has_hook(asked) else str(uuid.uuid4())
+    new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
         admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
     quota = outgoing.take_quota(asked, email, windows)
@@ -110,7 +109,7 @@ def send_recovery(asked: Asked, user_id: str, email: str) -> None:
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
         dispute(act, recipient.holder)
-        bound_to = {"browser_hash": None, **waiting.asker(asked)}
+        bound_to = {"browser_hash": None, **asked.device}
         write_requested(act, message, "recovery", user_id, link, bound_to)
         details = {"purpose": "recovery", "is_sent": True}
         audit.record(act, user_id, email, ["message_requested"], [], **details)

@@ -11,7 +11,6 @@ from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
-from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
@@ -53,7 +52,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
         dispute(act, recipient.holder if purpose not in _SIGN_UPS else None)
         bound_to = {"code_challenge": body.get("code_challenge"), "browser_hash": body.get("browser_hash")}
-        write_requested(act, message, purpose, user_id, link, bound_to | waiting.asker(asked), is_due=is_due)
+        write_requested(act, message, purpose, user_id, link, bound_to | asked.device, is_due=is_due)
         is_created = new_id is not None and user_id == new_id
         done = ["user_created" if is_created else None, "message_requested"]
         events = ["user.created" if is_created else None]
