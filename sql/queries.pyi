@@ -790,6 +790,7 @@ class SelectToken(NamedTuple):
     made_by: str
     converted_at: datetime | None
     banned_until: datetime | None
+    oldest_factor_at: datetime | None
     has_second_step: bool
     aal: str | None
     methods: Any

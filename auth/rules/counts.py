@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from auth.rules.users import User
+from auth.rules.users import Person
 
 # A user's newest networks where every step was passed.
 _KNOWN_NETWORKS = 10
@@ -77,12 +77,14 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
     return len(others) < _MAIL_PROOFS
 
 
-def is_new_sign_in(user: User, networks: Sequence[Network], here: str | None, browser: str | None) -> bool:
+def is_new_sign_in(
+    person: Person, networks: Sequence[Network], here: str | None, browser: str | None
+) -> bool:
     """Rule 27: neither the network nor the browser is one where the user passed every step.
 
     A first sign-in is not new.
     """
-    if here is None or user.last_sign_in_at is None:
+    if here is None or person.last_sign_in_at is None:
         return False
     return not any(network.name in (here, browser) and network.passed_at is not None for network in networks)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from auth.rules.policy import RECENT_AGE
 from auth.rules.refusals import Refusal
 from auth.rules.users import (
-    User,
+    Person,
     gives_way,
     has_proved,
     is_banned,
@@ -79,7 +79,7 @@ def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
     return purpose == "recovery" and method_of_session(purpose, was_mailed=was_mailed) != "recovery"
 
 
-def comes_back(others: Iterable[User], address: str) -> bool:
+def comes_back(others: Iterable[Person], address: str) -> bool:
     """Rule 25: the address of a notice is the user's again, unless another user has proved it since."""
     return not any(has_proved(other, address) for other in others)
 
@@ -97,30 +97,30 @@ def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: da
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
-def is_due(purpose: str, user: User, holders: Iterable[User], now: datetime) -> bool:
+def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetime) -> bool:
     """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
     address, while all users who hold it give way.
     """
-    if is_banned(user, now):
+    if is_banned(person, now):
         return False
     if purpose == "signup":
-        return user.email is None or user.email.confirmed_at is None
+        return person.email_confirmed_at is None
     if purpose == "sms_signup":
-        return user.phone is None or user.phone.confirmed_at is None
+        return person.phone_confirmed_at is None
     if purpose in _CHANGES:
         return all(gives_way(holder, now) for holder in holders)
     return True
 
 
-def can_be_declined(purpose: str, user: User, now: datetime) -> bool:
+def can_be_declined(purpose: str, person: Person, now: datetime) -> bool:
     """Whether the page of a link offers to decline it: a sign-up that was not used, or a first address."""
     if purpose == "signup":
-        return is_unused_sign_up(user, now)
-    return purpose == "email_change" and lacks_address(user)
+        return is_unused_sign_up(person, now)
+    return purpose == "email_change" and lacks_address(person)
 
 
 def refusal_of_use(
-    purpose: str, target: str, user: User, pending: Collection[str | None], now: datetime
+    purpose: str, target: str, person: Person, pending: Collection[str | None], now: datetime
 ) -> Refusal | None:
     """Refuse a link or code for an address that is no longer the user's, nor one of the `pending` new ones.
 
@@ -128,11 +128,9 @@ def refusal_of_use(
     it, before the token hook was asked.
     """
     if purpose in _CHANGES:
-        is_users = target in pending or has_proved(user, target)
+        is_users = target in pending or has_proved(person, target)
     else:
-        is_users = any(
-            address is not None and address.value == target for address in (user.email, user.phone)
-        )
+        is_users = target in (person.email, person.phone)
     if not is_users:
         return "otp_expired"
-    return "user_banned" if is_banned(user, now) else None
+    return "user_banned" if is_banned(person, now) else None

@@ -28,7 +28,7 @@ MUTANTS_OF_NETWORKS = [
     ("network.name != here and network.passed_at is None and", "network.name != here and"),
     ("len(others) < _MAIL_PROOFS", "len(others) <= _MAIL_PROOFS"),
     ("network.name in (here, browser)", "network.name == here"),
-    ("here is None or user.last_sign_in_at is None", "here is None"),
+    ("here is None or person.last_sign_in_at is None", "here is None"),
     ("return limits if is_known else", "return limits if False else"),
     ('("nobody", address) if owner is None else', '("user", address) if owner is None else'),
 ]

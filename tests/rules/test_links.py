@@ -40,11 +40,11 @@ MUTANTS_OF_FACTORS = [
 ]
 
 MUTANTS_OF_MAILS = [
-    ("    if is_banned(user, now):\n        return False\n", ""),
-    ("user.email is None or user.email.confirmed_at is None", "True"),
+    ("    if is_banned(person, now):\n        return False\n", ""),
+    ("return person.email_confirmed_at is None", "return True"),
     ("return all(gives_way(holder, now) for holder in holders)", "return not [*holders]"),
     ('_CHANGES = ("email_change", "phone_change")', '_CHANGES = ("email_change",)'),
-    ("is_unused_sign_up(user, now)\n", "gives_way(user, now)\n"),
+    ("is_unused_sign_up(person, now)\n", "gives_way(person, now)\n"),
     ('return purpose == "email_change" and', "return"),
 ]
 

@@ -17,7 +17,10 @@ from tests.support.rule_rows import (
 )
 
 MUTANTS = [
-    ("until is not None and until > now\n", "until is not None and until >= now\n"),
+    (
+        "until is not None and datetime.fromisoformat(until) > now",
+        "until is not None and datetime.fromisoformat(until) >= now",
+    ),
     ("tokens.refreshed_at <= now - reuse_interval", "tokens.refreshed_at < now - reuse_interval"),
     ("tokens.refreshes >= window.most", "tokens.refreshes > window.most"),
     ("window.most and tokens.counted_until > now", "window.most and tokens.counted_until >= now"),
@@ -27,7 +30,7 @@ MUTANTS = [
     ("tokens.used_counter if echo else sent", "sent"),
     ("not echo and tokens.refreshed_at", "tokens.refreshed_at"),
     ("max(sent, tokens.counter) + rotates", "tokens.counter + rotates"),
-    ("if until > now}", "if until >= now}"),
+    ("items() if datetime.fromisoformat(until) > now", "items() if datetime.fromisoformat(until) >= now"),
     ("is not None and until > now:", "is not None and until >= now:"),
     ("tokens.counter > sent + rotates", "tokens.counter >= sent + rotates"),
     ("return None if is_same_client", "return None if True"),
@@ -51,8 +54,8 @@ SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN
 
 MUTANTS_OF_REFUSALS = [
     ('return "refresh.user_banned"', 'return "refresh.refresh_token_not_found"'),
-    ('if refusal == "session_expired":', "if False:"),
-    ("refusal is not None or is_of_client", "refusal is not None"),
+    ('if end == "session_expired":', "if False:"),
+    ("end is not None or is_of_client", "end is not None"),
     ("return refusal_of_refresh(tokens, sent, window, now)", "return None"),
 ]
 
@@ -131,7 +134,7 @@ def by_number(echoes: Any) -> dict[int, dict[int, datetime]] | None:
 def decide(rules, each) -> list[object]:
     case, row = each
     now, asked = case.now, case.asked
-    tokens = tokens_of(rules, row)
+    tokens = row
     sent, rotates = asked["sent"], asked["rotates"]
     window = window_of(rules, asked["most"]) if asked["counts"] else None
     new = rules.refreshed(
@@ -152,7 +155,7 @@ def decide(rules, each) -> list[object]:
         new.refreshed_at.timestamp(),
         new.refreshes,
         new.counted_until.timestamp(),
-        new.echoes,
+        by_number(new.echoes),
         rules.act_of_refresh(new, sent, rotates=rotates, is_same_client=asked["is_same"], now=now),
     ]
 
@@ -196,7 +199,7 @@ def decide_refusal(rules, each) -> str:
     refusal = rules.refusal_of_refresh_token(
         case.user,
         case.session,
-        tokens_of(rules, row),
+        row,
         case.asked["sent"],
         is_of_client=row.grant_id is not None,
         window=window_of(rules, case.asked["most"]),
@@ -204,11 +207,6 @@ def decide_refusal(rules, each) -> str:
         now=case.now,
     )
     return (refusal or "refresh_token_not_found").removeprefix("refresh.")
-
-
-def tokens_of(rules, row: Any) -> Any:
-    facts = {name: getattr(row, name) for name in COLUMNS.split(", ")}
-    return rules.RefreshTokens(**facts | {"echoes": by_number(row.echoes)})
 
 
 def window_of(rules, most: int | None) -> Any:

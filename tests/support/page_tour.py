@@ -223,7 +223,9 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
     page_client.shows("link of an application in another browser", "I requested it in this browser")
     page_client.press("verify")
-    page_client.shows("signed in, by a link of another browser's application", "signed in as alice@example.com.")
+    page_client.shows(
+        "signed in, by a link of another browser's application", "signed in as alice@example.com."
+    )
 
 
 def account(page_client: PageClient) -> None:

@@ -63,7 +63,7 @@ def sign_in(problem: Problem | None = None) -> Response:
         session = sign_in_with_password(
             current_asked(), read_form(form_schemas.SignInForm()), for_client=False
         )
-        return redirect_with_cookie(session.row, destination(), way="password")
+        return redirect_with_cookie(session, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and (not to or (request.method == "GET" and is_expected(to))):
         return redirect_after_sign_in(to)
@@ -106,7 +106,7 @@ def sign_up(problem: Problem | None = None) -> Response:
         asked = current_asked()
         if latchkey.settings.autoconfirm:
             session = cast(Session, register(asked, body))
-            return redirect_with_cookie(session.row, to, way="password")
+            return redirect_with_cookie(session, to, way="password")
         wait = outgoing.seconds_to_wait(asked, address)
         register(asked, body)
         return redirect_when_sent("sign-up", address, browser, wait)

@@ -20,7 +20,7 @@ from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
 from auth.rules.users import AddressKind, is_anonymous
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
@@ -47,7 +47,7 @@ def change_user(
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     wish = _read(asked, body)
     known, columns = wish.known, wish.columns
-    is_sign_up = bool(wish.added) and is_anonymous(facts.person_of(known))
+    is_sign_up = bool(wish.added) and is_anonymous(known)
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
     new = {"email": columns["new_email"], "phone": columns["new_phone"]}
@@ -103,7 +103,7 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
         if caller.role == "admin":
             tx.lock_administrators()
             others = queries.count_other_administrators(tx, user_id=caller.id).total
-            if refusal := refusal_of_leaving(facts.person_of(caller), others):
+            if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
         row = queries.delete_user(tx, user_id=caller.id)
     return row.moment
@@ -119,7 +119,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
     kept = [kind for kind in removal.ADDRESSES if kind in body and kind not in added]
     columns |= {f"new_{kind}": body[kind] for kind in added}
-    if sets_password and is_anonymous(facts.person_of(known)) and not (added and asked.settings.autoconfirm):
+    if sets_password and is_anonymous(known) and not (added and asked.settings.autoconfirm):
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
     acts = [*map(add, added), *(remove(None, id) for id in ids)]
     acts += [change("password")] if sets_password else []

@@ -133,5 +133,5 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *, password_counts: bo
     usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
-    if refusal := refusal_of_removal(facts.person_of(person), ways.providers, ways.has_passkey, usable):
+    if refusal := refusal_of_removal(person, ways.providers, ways.has_passkey, usable):
         raise ApiError(refusal)

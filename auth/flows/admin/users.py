@@ -13,7 +13,7 @@ from auth.flows.links.proving import person_of, prove_address
 from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
 from auth.rules.users import AddressKind, end_of_ban, is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -220,7 +220,7 @@ def _record(
 ) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
-    was_banned, is_now_banned = (is_banned(facts.person_of(each), before.now) for each in (before, after))
+    was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,

@@ -32,7 +32,7 @@ def prove_address(
 
     A stranger may have set whatever a first proof removes.
     """
-    user = facts.person_of(person)
+    user = person
     is_first = first_proof.is_first_proof(user, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)

@@ -11,12 +11,12 @@ from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
 from auth.core.text.moments import iso_8601
-from auth.flows.sessions.issuing import about_new, about_own, is_asked
-from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, record_sign_in
+from auth.flows.sessions.issuing import Session, about_new, about_own
+from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
@@ -177,20 +177,20 @@ def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = None
-    if is_asked(asked, for_client=for_client):
-        issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
+    if for_client and asked.parts.token_hook:
+        issue = about_new(asked, passkey.user_id, "webauthn")
     with acts.on(asked.db, passkey.user_id) as act:
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:
             raise failed(WRONG_SIGNATURE)
-        if is_banned(facts.person_of(person), person.now):
+        if is_banned(person, person.now):
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
             proof = Proof(method="webauthn", factor_id=passkey.id)
-            row = open_session(asked, act, person, proof, issue)
-            record_sign_in(act, person, row, method="webauthn", passkey=passkey.friendly_name)
-            return Session(row, issue)
+            session = open_session(asked, act, person, proof, issue)
+            record_sign_in(act, person, session, method="webauthn", passkey=passkey.friendly_name)
+            return session
     raise refusal
 
 
@@ -214,10 +214,10 @@ def prove(
         caller = admit_caller(asked, act)
         refusal = _refusal(act, caller, passkey, assertion)
         if refusal is None:
-            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id)
+            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id, issue)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(act, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return iso_8601(act.acted_at), Session(session, issue)
+            return iso_8601(act.acted_at), session
     raise refusal
 
 
