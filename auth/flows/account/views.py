@@ -5,6 +5,7 @@ from auth.flows.account.changes import change_user, delete_caller
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
@@ -51,7 +52,7 @@ def get_recent_changes() -> Response:
 def update_user() -> Response:
     asked = current_asked()
     # Only now: a limit must count the request before its body is parsed.
-    if any(json_body().get(name) is not None for name in ("email", "phone")):
+    if any(json_body().get(name) is not None for name in ADDRESS_KINDS):
         count_too(_count_address_change)
     body = read_body(schemas.UserChange())
     link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}
