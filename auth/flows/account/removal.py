@@ -74,7 +74,8 @@ def take_away(
         else:
             notify(asked, act, caller, "identity_unlinked", provider=provider)
             audit.record(act, caller.id, email, ["identity_unlinked"], [], provider=provider)
-    factors.remove_recent(asked, act, caller, factor_ids)
+    if factor_ids:
+        factors.remove_recent(asked, act, caller, factor_ids)
     grants.remove(act, caller, ids=ids)
     api_keys.remove_of(asked, act, caller, ids)
     if providers or factor_ids:

@@ -174,7 +174,7 @@ def _unsent(db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
         advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
-        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
+        yield Obstacle(timeline.sentence_of_message(message), advice, "resend", message.id)
 
 
 def _refused_by_hook(settings: Settings, db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
