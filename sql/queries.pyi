@@ -1858,7 +1858,6 @@ def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int
-    lock_waits: int
     backup_age: float
     backup_verified_age: float
 
@@ -2451,11 +2450,18 @@ class SelectWaysToSignIn(NamedTuple):
 
 def select_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> SelectWaysToSignIn: ...
 
+def lock_webhooks(on: Runner, /) -> int: ...
+
+class CountWebhooks(NamedTuple):
+    total: int
+
+def count_webhooks(on: Runner, /) -> CountWebhooks: ...
+
 class CreateWebhook(NamedTuple):
     webhook_object: str
     recorded: str
 
-def create_webhook(on: Runner, /, *, id: str | None, url: str | None, description: str | None, events: Sequence[str | None] | None, secret: bytes | memoryview | None, most: int | None) -> CreateWebhook | None: ...
+def create_webhook(on: Runner, /, *, id: str | None, url: str | None, description: str | None, events: Sequence[str | None] | None, secret: bytes | memoryview | None) -> CreateWebhook: ...
 
 class ListWebhooks(NamedTuple):
     total: int

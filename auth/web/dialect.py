@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from flask import Response, after_this_request, json, request
 
 from auth.core.settings.presets import ALIASES, PRESETS
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
@@ -21,7 +22,6 @@ _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
-_ADDRESSES = ("email", "phone")
 
 
 def translated(
@@ -126,7 +126,7 @@ def _user(user: dict[str, Any]) -> dict[str, Any]:
     """Return a user object in the form of the dialect, and any other object as it is."""
     if "app_metadata" not in user:
         return user
-    user = user | {name: user[name] or "" for name in _ADDRESSES}
+    user = user | {name: user[name] or "" for name in ADDRESS_KINDS}
     for name in ("phone", "new_phone"):
         user[name] = _digits(user.get(name))
     if "identities" in user:
@@ -141,7 +141,7 @@ def _identity(identity: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
     if provider == "phone":
         data = data | {"phone": _digits(data["phone"])}
     verified = {
-        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in _ADDRESSES
+        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in ADDRESS_KINDS
     }
     signed_in = identity["last_sign_in_at"] or identity["created_at"]
     return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})

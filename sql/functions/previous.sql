@@ -422,6 +422,18 @@ AS $$
                      lacks_step(u, k.aal, required, has_second_step(u.id)))
 $$;
 
+-- Statements on users or sessions that have waited for a lock for a second, whether on the table, or on a row
+-- that another transaction has changed.
+CREATE OR REPLACE FUNCTION count_lock_waits() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT count(DISTINCT waiting.pid)
+    FROM pg_locks AS waiting
+    JOIN pg_locks AS held ON held.pid = waiting.pid
+     AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+     AND held.relation IN (to_regclass('users'), to_regclass('sessions'))
+   WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second'
+$$;
+
 -- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
 -- isolation level with which those begin that are not prepared.
 CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
@@ -1169,6 +1181,14 @@ BEGIN
                       WHERE other.role = 'admin' AND other.id <> u.id
                         AND NOT is_banned(other));
 END
+$$;
+
+-- The lock makes concurrent requests count correctly.
+CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_advisory_xact_lock(7239004118);
+  SELECT count(*) < most FROM webhooks
 $$;
 
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void

@@ -13,6 +13,7 @@ from auth.flows.admin import messages, users
 from auth.flows.admin.schemas import AnyUser
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -118,13 +119,13 @@ def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
 def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
-    sent = {kind: form[kind] or None for kind in ("email", "phone")}
+    sent: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
     changed = {
         kind: address
         for kind, address in sent.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(_TypedUser(only=("email", "phone")), changed)
+    return check(_TypedUser(only=ADDRESS_KINDS), changed)
 
 
 def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
@@ -145,13 +146,13 @@ def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
 
 
 def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+    sent: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
         # The schema requires one address.
         sent["email"] = form["email"]
     body = check(_TypedUser(only=("email", "phone", "password")), sent)
     name = form["name"].strip()
-    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
+    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ADDRESS_KINDS}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 

@@ -9,8 +9,8 @@ from flask import Blueprint, Response, request
 
 from auth.core.text.labels import label
 from auth.extensions.console.user_acts import DONE, USER_ACTS
-from auth.flows.account.removal import ADDRESSES
 from auth.flows.history import explanation, timeline
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -107,7 +107,7 @@ def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data, name = identity["data"], identity["provider"]
-    title = name.title() if name in ADDRESSES else provider(name)["title"]
+    title = name.title() if name in ADDRESS_KINDS else provider(name)["title"]
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

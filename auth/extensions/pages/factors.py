@@ -105,10 +105,11 @@ def _second_step_page(problem: Problem | None = None) -> Response:
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
-    is_required = must_have_step(guard.live_caller(), latchkey.policy)
+    known = guard.live_caller()
+    is_required = must_have_step(known, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
     offers = {
-        "may_remove": not is_again and removal.may_remove_recent(asked, guard.caller_id()),
+        "may_remove": not is_again and removal.may_remove_recent(asked, known),
         "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }

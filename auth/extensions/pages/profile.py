@@ -14,7 +14,7 @@ from auth.flows.links.spending import Redirect, spend
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
-from auth.rules.users import AddressKind
+from auth.rules.users import ADDRESS_KINDS, AddressKind
 from auth.web import Level, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -53,7 +53,7 @@ def name(problem: Problem | None = None) -> Response:
     "change_address",
     level=Level.PROOF,
     refusal="change_refused",
-    kinds=("email", "phone"),
+    kinds=ADDRESS_KINDS,
 )
 def address(kind: AddressKind, problem: Problem | None = None) -> Response:
     """Ask for a new address, and send a code to it."""

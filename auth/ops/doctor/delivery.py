@@ -1,7 +1,7 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
 from auth.core import promises
-from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
+from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
 from sql import queries
 
 

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import requests
 
 import auth
+from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net import probes
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER, Deadline, tls, why
 from auth.core.settings import Settings, running
 from auth.core.tokens import one_time
-from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from sql import queries
 
 _LEAST_DAYS = 14  # until a certificate expires

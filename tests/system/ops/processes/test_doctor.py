@@ -18,13 +18,13 @@ from typing import Any
 import psycopg2
 import pytest
 
+from auth.core.checks import Check
 from auth.core.keys import rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.sockets import is_here
 from auth.core.settings import cores
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
-from auth.flows.checks import Check
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination, interpreter, public_url, secrets
 from auth.ops.doctor.examination import CHECKS, examine
