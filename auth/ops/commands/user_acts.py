@@ -12,7 +12,17 @@ from marshmallow import ValidationError
 
 from auth.flows.admin import lists, messages, searches, targets
 from auth.flows.admin.user_acts import ACTS, UserAct, name_of
-from auth.flows.commands import Unusable, acting, ask, found_user, json_option, printable, show, yes_option
+from auth.flows.commands import (
+    Unusable,
+    acting,
+    ask,
+    found_user,
+    json_option,
+    printable,
+    prints_json,
+    show,
+    yes_option,
+)
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
@@ -32,9 +42,9 @@ def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
         yield asked, found_user(asked.parts, subject)
 
 
-def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
+def _report(user: Any, sentence: str, **members: Any) -> None:
     known = {"id": user.id, "email": user.email, "phone": user.phone}
-    show(known | members, as_json, sentence)
+    show(known | members, sentence)
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
@@ -47,14 +57,14 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str) 
 @click.command("show", short_help="Show a user.")
 @_subject
 @json_option
-def show_user(subject: str, as_json: bool) -> None:
+def show_user(subject: str) -> None:
     """Show a user: addresses, factors, sessions and applications. `latchkey explain` shows the history too.
 
     \b
     Example: latchkey users show alice@example.com
     """
     with _acting_on(subject) as (asked, user):
-        if as_json:
+        if prints_json():
             click.echo(found(queries.select_any_user(asked.db, id=user.id), "user_not_found").user_object)
             return
         for line in lines_of_facts(facts(asked.settings, asked.db, user)):
@@ -64,7 +74,7 @@ def show_user(subject: str, as_json: bool) -> None:
 @click.command("find", short_help="Find users by name, email or domain.")
 @click.argument("text", metavar="TEXT")
 @json_option
-def find(text: str, as_json: bool) -> None:
+def find(text: str) -> None:
     """Find up to 500 users by words of the name or email, or by the start of an email, phone, id or @domain.
 
     \b
@@ -84,16 +94,15 @@ def find(text: str, as_json: bool) -> None:
             raise Unusable(f"No users match {text}. Try the start of a name or an address.")
         rows = queries.describe_users(asked.db, ids=ids, locks=counts.locks(asked.settings))
         for user in sorted(rows, key=name_of):
-            _show_line(user, as_json)
+            _show_line(user)
 
 
-def _show_line(user: Any, as_json: bool) -> None:
+def _show_line(user: Any) -> None:
     known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
     states = ("banned" if user.is_banned else None, "locked" if user.is_locked else None)
     parts = (user.id, name_of(user), user.name, *states)
     show(
         known | {"banned": user.is_banned, "locked": user.is_locked},
-        as_json,
         printable("  ".join(filter(None, parts))),
     )
 
@@ -101,7 +110,7 @@ def _show_line(user: Any, as_json: bool) -> None:
 @click.command("list", short_help="List all users.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the file that the console exports.")
 @json_option
-def list_command(as_csv: bool, as_json: bool) -> None:
+def list_command(as_csv: bool) -> None:
     """List all users, in the order of their ids.
 
     \b
@@ -113,14 +122,14 @@ def list_command(as_csv: bool, as_json: bool) -> None:
                 click.echo(piece, nl=False)
             return
         for user in chain.from_iterable(lists.pages(asked, {})):
-            _show_line(user, as_json)
+            _show_line(user)
 
 
 @click.command("invite", short_help="Invite users by email.")
 @click.argument("emails", nargs=-1, required=True, metavar="EMAIL...|FILE")
 @click.option("--groups", default="", metavar="NAME,NAME", help="Put the users into these groups.")
 @json_option
-def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
+def invite(emails: tuple[str, ...], groups: str) -> None:
     """Create a user for each email, up to 500, and send a link that is valid for seven days.
 
     FILE has one email per line. Exits with 3 if an invitation was refused. AUTH_RATE_LIMIT_INVITE counts.
@@ -140,7 +149,7 @@ def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
-            show({"email": email, "reason": reason}, as_json, printable(text))
+            show({"email": email, "reason": reason}, printable(text))
     if has_refused:
         raise click.exceptions.Exit(3)
 
@@ -149,7 +158,7 @@ def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
 @_subject
 @yes_option
 @json_option
-def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
+def remove_factors(subject: str) -> None:
     """Remove all second factors, passkeys and recovery codes of a user who has lost them.
 
     The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in afterwards.
@@ -159,9 +168,9 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     """
     with _acting_on(subject) as (asked, user):
         if user.factors:
-            ask(printable(f"Remove {', '.join(user.factors)} of {name_of(user)}?"), is_sure=is_sure)
+            ask(printable(f"Remove {', '.join(user.factors)} of {name_of(user)}?"))
         removed = passkeys.remove_all(asked, user.id)
-        _report(user, f"{name_of(user)} has no second factor or passkey.", as_json, removed=removed)
+        _report(user, f"{name_of(user)} has no second factor or passkey.", removed=removed)
 
 
 # By act: what its flow takes besides the user.
@@ -186,12 +195,12 @@ _OPTIONS = {
 def _command(act: UserAct) -> click.Command:
     words = act.command
 
-    def do(subject: str, as_json: bool, is_sure: bool = False, **options: object) -> None:
+    def do(subject: str, **options: object) -> None:
         with _acting_on(subject) as (asked, user):
             if words.question:
-                ask(words.question(user), is_sure=is_sure)
+                ask(words.question(user))
             outcome = act.flow(asked, user.id, options, targets.nothing)
-            _report(user, f"{name_of(user)} {words.said(outcome)}", as_json, **outcome)
+            _report(user, f"{name_of(user)} {words.said(outcome)}", **outcome)
 
     parameters = [json_option, *([yes_option] if words.question else [])]
     parameters += [_OPTIONS[words.name]] if words.name in _OPTIONS else []
