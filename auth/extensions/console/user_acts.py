@@ -7,10 +7,11 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.core.text.labels import label, quoted
+from auth.core.text.labels import counted, label, quoted
 from auth.core.text.moments import clock
-from auth.flows.admin import messages, users
+from auth.flows.admin import messages, targets, users
 from auth.flows.admin.schemas import AnyUser
+from auth.flows.admin.user_acts import ACTS, NEVER
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.rules.users import ADDRESS_KINDS
@@ -21,7 +22,7 @@ from auth.web.errors import ApiError, found
 from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
-from auth.web.html.admin.console_page import counted, device
+from auth.web.html.admin.console_page import device
 from auth.web.html.admin.subjects import all_users, changeable_user
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id
@@ -30,7 +31,6 @@ from sql import queries
 
 blueprint = Blueprint("user_acts", __name__)
 
-_NEVER = "This can’t be undone."
 _MetadataForm = Input.of(
     user_metadata=fields.MetadataText(required=True),
     app_metadata=fields.MetadataText(required=True),
@@ -56,36 +56,6 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _ended(user: Subject) -> Iterator[str]:
-    own, of_clients = user.row.sessions, user.row.client_sessions
-    counts = [counted(own, "session")] if own or not of_clients else []
-    if of_clients:
-        counts.append(f"{counted(of_clients, 'session')} of applications that sign in here")
-    yield f"Ends {', and '.join(counts)}."
-    if user.row.links:
-        yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
-
-
-def _signed_out(user: Subject) -> Iterator[str]:
-    yield next(_ended(user))
-    if user.row.api_keys:
-        yield f"Leaves {counted(user.row.api_keys, 'API key')}, which you can remove on the user’s page."
-
-
-def _banned(user: Subject) -> Iterator[str]:
-    yield from _ended(user)
-    if user.row.api_keys:
-        yield f"Removes {counted(user.row.api_keys, 'API key')}."
-
-
-def _deleted(user: Subject) -> list[str]:
-    row = user.row
-    identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
-    keys = f", {counted(row.api_keys, 'API key')}" if row.api_keys else ""
-    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}{keys}"
-    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps their history."]
-
-
 def _removed(factor: Subject) -> list[str]:
     name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
     return [
@@ -99,10 +69,6 @@ def _one_ended(session: Subject) -> Iterator[str]:
     yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
     if row.opened:
         yield f"Ends {counted(row.opened, 'session')} that it opened for applications."
-
-
-def _change(user: Subject, body: dict[str, Any]) -> None:
-    users.update_user(current_asked(), user.row.id, body)
 
 
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
@@ -130,7 +96,7 @@ def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
     if changed:
-        _change(user, changed)
+        users.update_user(current_asked(), user.row.id, changed)
 
 
 def _addresses_changed(user: Subject) -> Iterator[str]:
@@ -167,6 +133,21 @@ def _invite(_users: Subject, form: dict[str, Any]) -> Response:
     return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
 
 
+def _declared(name: str, template: str = "act.html") -> Act:
+    act = ACTS[name]
+    return Act(
+        title=act.title,
+        effects=lambda user: act.effects(user.row),
+        undo=act.undo,
+        do=lambda user, form: act.flow(current_asked(), user.row.id, form, targets.nothing),
+        done=act.done,
+        needs_factor=act.needs_factor,
+        is_destructive=act.is_destructive,
+        form=act.form,
+        template=template,
+    )
+
+
 USER_ACTS = {
     "recover": Act(
         title="Send recovery email",
@@ -177,38 +158,10 @@ USER_ACTS = {
         do=_recover,
         done="The recovery email is on its way.",
     ),
-    "end-sessions": Act(
-        title="End all sessions",
-        effects=_signed_out,
-        undo=f"{_NEVER} They can sign in again.",
-        do=lambda user, _form: users.end_sessions(current_asked(), user.row.id),
-        done="All sessions ended.",
-        is_destructive=True,
-    ),
-    "ban": Act(
-        title="Ban",
-        effects=_banned,
-        undo="Lifting the ban lets them sign in again. What ends now stays ended.",
-        do=_change,
-        done="User banned.",
-        is_destructive=True,
-        form=form_schemas.BanForm,
-        template="act_ban.html",
-    ),
-    "unban": Act(
-        title="Lift the ban",
-        effects=lambda user: ["Lets 1 user sign in again. Ended sessions stay ended."],
-        undo="You can ban them again.",
-        do=lambda user, _form: _change(user, {"ban_duration": None}),
-        done="Ban lifted.",
-    ),
-    "unlock": Act(
-        title="Clear the lock",
-        effects=lambda user: [f"Lets {user.name} try again now."],
-        undo="Check first that it’s really them: someone else may have been guessing.",
-        do=lambda user, _form: users.clear_locks(current_asked(), user.row.id),
-        done="Lock cleared.",
-    ),
+    "end-sessions": _declared("end-sessions"),
+    "ban": _declared("ban", "act_ban.html"),
+    "unban": _declared("unban"),
+    "unlock": _declared("unlock"),
     "metadata": Act(
         title="Edit metadata",
         effects=lambda user: [
@@ -232,21 +185,13 @@ USER_ACTS = {
         check=_new_addresses,
         template="act_addresses.html",
     ),
-    "delete": Act(
-        title="Delete",
-        effects=_deleted,
-        undo=_NEVER,
-        do=lambda user, _form: users.delete_user(current_asked(), user.row.id),
-        done="User deleted.",
-        needs_factor=True,
-        is_destructive=True,
-    ),
+    "delete": _declared("delete"),
 }
 _SESSION_ACTS = {
     "end": Act(
         title="End this session",
         effects=_one_ended,
-        undo=f"{_NEVER} They can sign in again.",
+        undo=f"{NEVER} They can sign in again.",
         do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),
         done="Session ended.",
         is_destructive=True,

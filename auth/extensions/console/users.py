@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
+from auth.core.text.labels import counted
 from auth.flows.admin import searches
 from auth.web import counts, fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import console_page, counted, whole_address
+from auth.web.html.admin.console_page import console_page, whole_address
 from auth.web.html.page import provider, root
 from auth.web.input import read_query
 from auth.web.schemas import Input

@@ -10,7 +10,7 @@ from flask import Blueprint, Response
 from auth.core import promises
 from auth.core.net.webhook_urls import EVENTS
 from auth.core.net.webhook_urls import body as event_body
-from auth.core.text.labels import label
+from auth.core.text.labels import counted, label
 from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
@@ -19,7 +19,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import Filters, console_page, counted, page_of, place_of, pretty
+from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, read_query
 from auth.web.schemas import Input

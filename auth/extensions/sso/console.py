@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.core.text.labels import counted
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
@@ -14,7 +15,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import MOST, console_page, counted
+from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input

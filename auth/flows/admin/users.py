@@ -3,6 +3,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import ends
@@ -29,28 +30,43 @@ class SignedOut(NamedTuple):
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
-    email, role = body.get("email"), body.get("role", "authenticated")
-    if "password" in body:
-        check_strength(
-            asked.settings, body["password"], [email, body.get("phone")], asked.parts.leaked_passwords
-        )
-        body["password_hash"] = asked.parts.passwords.hash(body["password"])
+    email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
         make_way(act, holders, "created_again")
-        columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
+        columns = {name: body.get(name) for name in ("id", "email", "phone")} | {
+            "password_hash": password_hash
+        }
         columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
         for kind in ADDRESS_KINDS:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
         columns |= {"role": role, "banned_until": banned_until}
-        id = queries.create_user(act, **columns, is_vouched=columns["password_hash"] is not None).id
+        id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
         done = ["user_created", "banned" if banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
         audit.record(act, id, email, done, ["user.created"], **made)
         return found(queries.select_any_user(act, id=id), "user_not_found").user_object
+
+
+def hash_of(asked: Asked, body: dict[str, Any], user_id: str | None = None) -> str | None:
+    """Return the hash for the password of a body, or of that hash. Raises `WeakPassword`."""
+    if "password_hash" in body:
+        try:
+            return asked.parts.passwords.stored_form(body["password_hash"])
+        except legacy.UnusableHash as error:
+            details = str(error).replace("password_hash", "password_hash:", 1)
+            raise ApiError("validation_failed", details) from None
+    if "password" not in body:
+        return None
+    others = [body.get("email"), body.get("phone")]
+    if user_id:
+        known = found(queries.select_addresses(asked.db, id=user_id), "user_not_found")
+        others += [known.email, known.phone]
+    check_strength(asked.settings, body["password"], others, asked.parts.leaked_passwords)
+    return asked.parts.passwords.hash(body["password"])
 
 
 def update_user(

@@ -6,8 +6,6 @@ from flask import Blueprint, Response, json, jsonify
 from marshmallow import ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth.core.passwords import legacy
-from auth.core.passwords.policy import check_strength
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
@@ -100,18 +98,7 @@ def create_user() -> Response:
     body = read_body(_NewUser())
     if "role" in body and g.actor != "service_role":
         raise ApiError("role.insufficient_permissions", "role: must be absent")
-    if "password_hash" in body:
-        body["password_hash"] = _stored_form(body["password_hash"])
     return JsonResponse(users.create_user(current_asked(), body))
-
-
-def _stored_form(password_hash: str) -> str:
-    try:
-        return latchkey.passwords.stored_form(password_hash)
-    except legacy.UnusableHash as error:
-        raise ApiError(
-            "validation_failed", str(error).replace("password_hash", "password_hash:", 1)
-        ) from None
 
 
 @blueprint.get("/admin/users")
@@ -156,15 +143,9 @@ def list_recent_changes(user_id: str) -> Response:
 @takes_metadata
 @guard.service_role
 def update_any_user(user_id: str) -> Response:
-    body = read_body(AnyUserChange())
+    asked, body = current_asked(), read_body(AnyUserChange())
     user_id = known_id(user_id, "user_not_found")
-    password_hash = _stored_form(body["password_hash"]) if "password_hash" in body else None
-    if "password" in body:
-        known = found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
-        others = [known.email, known.phone, body.get("email"), body.get("phone")]
-        check_strength(latchkey.settings, body["password"], others, latchkey.leaked_passwords)
-        password_hash = latchkey.passwords.hash(body["password"])
-    return JsonResponse(users.update_user(current_asked(), user_id, body, password_hash))
+    return JsonResponse(users.update_user(asked, user_id, body, users.hash_of(asked, body, user_id)))
 
 
 @blueprint.delete("/admin/users/<user_id>")

@@ -29,7 +29,7 @@ _STARTED = "LATCHKEY_STARTED"
     help="Skip the check with this name (see --json). Can be repeated.",
 )
 @json_option
-def command(skip: tuple[str, ...], as_json: bool) -> None:
+def command(skip: tuple[str, ...]) -> None:
     """Check for common problems, and print the setting to change for each.
 
     Takes five seconds at most, unless this machine is overloaded. Run it on the service's machine, with its
@@ -46,7 +46,7 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
             f"{_MARKS[result.status]} {result.text}",
             *([f"  {result.setting}"] if result.setting else []),
         ]
-        show(dataclasses.asdict(result), as_json, *map(printable, lines))
+        show(dataclasses.asdict(result), *map(printable, lines))
     statuses = {result.status for result in results}
     sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
 

@@ -44,7 +44,7 @@ _COMMANDS = {"unban", "unlock"}
     help="Show at most N entries, newest first.",
 )
 @json_option
-def command(subject: str, most: int, as_json: bool) -> None:
+def command(subject: str, most: int) -> None:
     """Explain whether a user can sign in and what happened to them, or what a request did. Times are UTC.
 
     Exits with 3 if nothing is known about the subject.
@@ -53,7 +53,7 @@ def command(subject: str, most: int, as_json: bool) -> None:
     Example: latchkey explain alice@example.com
     """
     found = _Search(open_parts(), most).find(typed.trimmed(subject))
-    show(found, as_json, *_LINES[found["kind"]](found))
+    show(found, *_LINES[found["kind"]](found))
 
 
 class _Search:
