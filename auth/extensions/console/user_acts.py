@@ -199,7 +199,7 @@ _SESSION_ACTS = {
 }
 _FACTOR_ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove this factor",
         effects=_removed,
         undo="The user can add another one. The notice about a passkey has a link to restore it.",
         do=_remove_factor,

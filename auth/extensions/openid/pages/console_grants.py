@@ -52,7 +52,7 @@ def _remove(subject: Subject, _form: dict[str, Any]) -> None:
 
 ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove the application",
         effects=lambda subject: [
             f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
             *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),
