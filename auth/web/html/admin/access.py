@@ -45,8 +45,7 @@ _MESSAGES = {
 }
 
 
-@guard.administrative(Level.AAL2)
-def administrator() -> None:
+def _admit_administrator() -> None:
     """Accept browsers in which an administrator has signed in with the second step."""
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
@@ -58,6 +57,9 @@ def administrator() -> None:
     g.administrator = known
     if known.lacks_level:
         raise ApiError("insufficient_aal")
+
+
+administrator = guard.administrative("administrator", Level.AAL2, _admit_administrator)
 
 
 def require_proof() -> None:
