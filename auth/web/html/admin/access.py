@@ -1,7 +1,6 @@
 """Access to the console, and the further requirements of its acts."""
 
 import functools
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -72,7 +71,7 @@ def act(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)
-    def proved(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+    def proved(*args: object, **kwargs: object) -> ResponseReturnValue:
         limits.count("administer", f"{request.endpoint} {guard.caller_on_network()}")
         require_proof()
         return view(*args, **kwargs)
