@@ -63,7 +63,7 @@ class Latchkey:
     admission_hooks: tuple[AdmissionHook, ...]
 
 
-def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
+def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log.
 
     Raises `NotRunningError`, or `SettingsError` for the file of leaked passwords.
@@ -112,7 +112,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
 
 def make_database(
     settings: Settings,
-    origin: Callable[[], Mapping[str, Any]],
+    origin: Callable[[], Mapping[str, str | None]],
     *,
     size: int = SIZE,
     has_timeouts: bool = True,

@@ -125,7 +125,7 @@ def known_id(text: str, key: str) -> str:
     return text.lower()
 
 
-def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+def check(schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
     """Return what a schema loads. Refuse a form or query that repeats a field."""
     if isinstance(values, MultiDict):
         for name in schema.fields:
@@ -150,7 +150,7 @@ def _refusal_of_fields(error: ValidationError) -> ApiError:
     return ApiError(next(keys, "validation_failed"), details)
 
 
-def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:
+def _messages(errors: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str]]:
     for name, error in sorted(errors.items()):
         # SCHEMA stands for the object itself.
         inner = path if name == SCHEMA else (*path, str(name))

@@ -82,7 +82,7 @@ class PostgresStorage(Storage):
         uri: str | None = None,
         wrap_exceptions: bool = False,
         parts: Any = latchkey,
-        **options: Any,
+        **options: float | str | bool,
     ) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions, **options)
         self._parts = parts
@@ -146,7 +146,7 @@ limiter = Limiter(key_func=lambda: g.client["network"], strategy="fixed-window")
 
 def limited(
     act: str, *, key: Callable[[], str] | None = None, unless: Callable[[], bool] | None = None
-) -> Callable[[Callable], Callable]:
+) -> Callable[[View], View]:
     """Limit a view by the window of an act, per network or `key`.
 
     If `key` needs the guard, put that outside.
@@ -159,9 +159,9 @@ def limited(
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
 
-    def decorate(view: Callable) -> Callable:
+    def decorate(view: View) -> View:
         @functools.wraps(counted(act)(view))
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
             for extension in latchkey.extensions:
                 extension.check_act(act)
             return view(*args, **kwargs)
@@ -186,7 +186,7 @@ def queued(view: View) -> View:
     """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
 
     @functools.wraps(view)
-    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+    def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
         # A client that sends its body slowly must not hold a place in the queue.
         whole_body()
         with latchkey.passwords.queue():

@@ -1,6 +1,7 @@
 """The base classes of the marshmallow schemas of bodies and queries. `null` means absent."""
 
-from typing import Any, Self, cast
+from collections.abc import Mapping
+from typing import Self, cast
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Field
@@ -17,7 +18,7 @@ class Input(Schema):
         return cast("type[Self]", cls.from_dict(members))
 
     @pre_load
-    def leave_out_null(self, data: object, **_kwargs: Any) -> object:
+    def leave_out_null(self, data: object, **_kwargs: object) -> object:
         if not isinstance(data, dict):
             return data
         nullable = {name for name, field in self.fields.items() if field.allow_none}
@@ -36,7 +37,7 @@ class Addressed(Input):
     phone = fields.Phone()
 
     @validates_schema
-    def has_one_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_one_address(self, data: Mapping[str, object], **_kwargs: object) -> None:
         if ("email" in data) == ("phone" in data):
             raise ValidationError("give either an email or a phone", "email")
 
@@ -49,7 +50,7 @@ class Challenged(Input):
     code_challenge_method = fields.Text()
 
     @validates_schema
-    def is_hashed(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def is_hashed(self, data: Mapping[str, str], **_kwargs: object) -> None:
         if "code_challenge" in data and data.get("code_challenge_method", "s256").lower() != "s256":
             raise ValidationError("must be s256", "code_challenge_method")
         if "code_challenge_method" in data and "code_challenge" not in data:

@@ -43,7 +43,7 @@ class ClientInput(schemas.Input):
     client_secret = fields.Text()
 
     @pre_load
-    def leave_out_empty(self, data: object, **_kwargs: Any) -> object:
+    def leave_out_empty(self, data: object, **_kwargs: object) -> object:
         return (
             {name: value for name, value in data.items() if value != ""} if isinstance(data, dict) else data
         )

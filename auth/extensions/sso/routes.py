@@ -51,7 +51,7 @@ class NewProvider(ProviderChange):
     issuer = fields.NonEmptyText()
 
     @validates_schema
-    def has_an_issuer(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_an_issuer(self, data: dict[str, Any], **_kwargs: object) -> None:
         if data.get("provider_type") == "oidc" and "issuer" not in data:
             raise ValidationError("is required", "issuer")
 

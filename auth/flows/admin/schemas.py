@@ -24,7 +24,7 @@ class AnyUser(AdminInput):
     ban_duration = fields.BanDuration()
 
     @validates_schema
-    def has_one_password(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_one_password(self, data: dict[str, Any], **_kwargs: object) -> None:
         if "password" in data and "password_hash" in data:
             raise ValidationError("must be absent if there is a password", "password_hash")
 

@@ -88,7 +88,7 @@ class _Verification(schemas.Input):
     phone = fields.Phone()
 
     @validates_schema
-    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: object) -> None:
         if "token_hash" in data:
             return
         if "token" not in data:

@@ -25,7 +25,7 @@ class _Resend(schemas.Addressed, schemas.Challenged):
     channel = fields.Channel()
 
     @validates_schema
-    def has_the_types_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_the_types_address(self, data: dict[str, Any], **_kwargs: object) -> None:
         wanted = "phone" if data.get("type") in ("sms", "phone_change") else "email"
         if wanted not in data:
             raise ValidationError(f"must be given for type {data.get('type')}", wanted)

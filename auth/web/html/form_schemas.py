@@ -17,7 +17,7 @@ class AddressForm(Addressed):
     phone = fields.TypedPhone()
 
     @pre_load
-    def find_phone(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
+    def find_phone(self, data: dict[str, Any], **_kwargs: object) -> dict[str, Any]:
         settings, typed = latchkey.settings, data.get("email", "")
         if settings.offers_phone and (looks_like_phone(typed) or not settings.email_enabled):
             return {name: value for name, value in data.items() if name != "email"} | {"phone": typed}

@@ -1,7 +1,6 @@
 """Access to the console, and the further requirements of its acts."""
 
 import functools
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -45,8 +44,7 @@ _MESSAGES = {
 }
 
 
-@guard.administrative(Level.AAL2)
-def administrator() -> None:
+def _admit_administrator() -> None:
     """Accept browsers in which an administrator has signed in with the second step."""
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
@@ -60,6 +58,9 @@ def administrator() -> None:
         raise ApiError("insufficient_aal")
 
 
+administrator = guard.administrative("administrator", Level.AAL2, _admit_administrator)
+
+
 def require_proof() -> None:
     """Refuse unless the administrator has given a proof in the last 15 minutes."""
     if not g.administrator.has_proof:
@@ -70,7 +71,7 @@ def act(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)
-    def proved(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+    def proved(*args: object, **kwargs: object) -> ResponseReturnValue:
         limits.count("administer", f"{request.endpoint} {guard.caller_on_network()}")
         require_proof()
         return view(*args, **kwargs)
