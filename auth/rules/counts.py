@@ -77,16 +77,12 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
     return len(others) < _MAIL_PROOFS
 
 
-def is_new_sign_in(
-    person: Person, networks: Sequence[Network], here: str | None, browser: str | None
-) -> bool:
-    """Rule 27: neither the network nor the browser is one where the user passed every step.
+def is_new_sign_in(person: Person, *, is_known: bool) -> bool:
+    """Rule 27: neither the network nor the browser is one where the user passed every step (`is_known`).
 
     A first sign-in is not new.
     """
-    if here is None or person.last_sign_in_at is None:
-        return False
-    return not any(network.name in (here, browser) and network.passed_at is not None for network in networks)
+    return person.last_sign_in_at is not None and not is_known
 
 
 def limits_of(

@@ -136,8 +136,8 @@ def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[Network]:
     return [
         Network(
             name=each["name"],
-            passed_at=moment_of_json(each["passed_at"]),
-            mail_proved_at=moment_of_json(each.get("mail_proved_at")),
+            passed_at=each["passed_at"] and datetime.fromisoformat(each["passed_at"]),
+            mail_proved_at=each["mail_proved_at"] and datetime.fromisoformat(each["mail_proved_at"]),
         )
         for each in objects
     ]
@@ -155,10 +155,6 @@ def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
         )
         for each in objects
     ]
-
-
-def moment_of_json(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def deciding_of(row: "queries.SelectDeciding") -> Deciding:

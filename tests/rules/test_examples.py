@@ -1,7 +1,7 @@
 """What the rules say, a sentence and an example each. The other files compare them with SQL."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ from auth.rules.tokens import ApiKey
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
-from tests.support.rule_rows import Confirmation, Person, Session
+from tests.support.rule_rows import Confirmation, Person, Session, row_to_refresh
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -184,21 +184,20 @@ def first(user: Person, value: str = "alice@example.com", proof: Any = "signup")
 Example = tuple[str, Callable[[], Any], Any]
 
 
-def signed_in(user: Person | None, is_right: bool = True) -> Any:
+def signed_in(user: Person | None, is_right: bool = True, admin_only: bool = False) -> Any:
     return sign_in.refusal_of_password(
         user,
         is_right=is_right,
         provider="email",
         settings=Confirmation(),
-        admin_only=False,
+        admin_only=admin_only,
         now=NOW,
     )
 
 
 def refreshed_by(user: Person, session: Session, is_of_client: bool = False) -> Any:
-    return refreshing.refusal_of_refresh_token(
-        user, session, USED, 7, is_of_client=is_of_client, window=WINDOW, policy=POLICY, now=NOW
-    )
+    row = row_to_refresh(user, session, asdict(USED), is_of_client=is_of_client, now=NOW)
+    return refreshing.refusal_of_refresh_token(row, 7, WINDOW, POLICY)
 
 
 def stopped(channel: Any, total: int, is_proved: bool, left: int | None = 1, is_beyond: bool = False) -> Any:
@@ -282,7 +281,7 @@ MESSAGES: list[Example] = [
         "A notice goes to the address that was proved, the email first.",
         lambda: [
             messages.address_of_notices(
-                "alice@example.com", NUMBER, email_proved=email, phone_proved=phone, offers_phone=offers
+                replace(ALICE, email_proved=email, phone=NUMBER, phone_proved=phone), offers_phone=offers
             )
             for email, phone, offers in (
                 (True, True, True),
@@ -376,21 +375,17 @@ USERS: list[Example] = [
     ),
     (
         "A banned user cannot sign in.",
-        lambda: sign_in.refusal_of_sign_in(
-            BANNED, "email", Confirmation(email_confirm_required=False), admin_only=False, now=NOW
-        ),
+        lambda: signed_in(BANNED),
         "user_banned",
     ),
     (
         "An address may have to be confirmed first.",
-        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", Confirmation(), admin_only=False, now=NOW),
+        lambda: signed_in(UNUSED),
         "email_not_confirmed",
     ),
     (
         "The console admits administrators alone.",
-        lambda: sign_in.refusal_of_sign_in(
-            ALICE, "email", Confirmation(email_confirm_required=False), admin_only=True, now=NOW
-        ),
+        lambda: signed_in(ALICE, admin_only=True),
         "not_admin",
     ),
 ]
@@ -792,15 +787,15 @@ COUNTS: list[Example] = [
     ),
     (
         "A network and a browser that are new are told of.",
-        lambda: counts.is_new_sign_in(ALICE, passed(ELSEWHERE), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=False),
         True,
     ),
     (
         "A browser that is known is not.",
-        lambda: counts.is_new_sign_in(ALICE, passed("browser 1"), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=True),
         False,
     ),
-    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
+    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, is_known=False), False),
 ]
 ADMISSIONS: list[Example] = [
     ("A free address is whose it is given to.", lambda: admitted("bob@example.com"), None),

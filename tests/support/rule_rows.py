@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.abc import InspectLoader
 from pathlib import Path
 from random import Random, SystemRandom
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -174,6 +174,11 @@ class Confirmation:
 
     email_confirm_required: bool = True
     phone_confirm_required: bool = False
+
+
+def row_to_refresh(user: Person, session: Session, tokens: dict[str, Any], **others: Any) -> Any:
+    """Return a row with all facts about a refresh."""
+    return SimpleNamespace(**vars(user) | tokens | vars(session) | others)
 
 
 class Case(NamedTuple):

@@ -13,13 +13,14 @@ from auth.flows.account import removal
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
-from auth.flows.messages.outgoing import notify, proved_address
+from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
 from auth.flows.sessions.token_response import Outcome, Proof, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
+from auth.rules.messages import address_of_notices
 from auth.rules.refusals import Refusal
 from auth.web import audit
 from auth.web.asked import Asked
@@ -183,7 +184,8 @@ def _use_for_change(
     if _signs_in(found, person, receiver):
         present = person_of(act, person.id)
         # The change of the address has its own notice.
-        proof = Proof(method=_method(link), told=frozenset({proved_address(asked, present)}))
+        told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
+        proof = Proof(method=_method(link), told=frozenset({told}))
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
     return Outcome(session=session, redirect_to=link.redirect_to)
