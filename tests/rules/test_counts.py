@@ -23,9 +23,9 @@ FAILURES = [3, 600, 5, 3600]
 ADDRESS = "user@example.com"
 MUTANTS_OF_NETWORKS = [
     ("_KNOWN_NETWORKS = 10", "_KNOWN_NETWORKS = 11"),
-    ("network.mail_proved_at > now", "network.mail_proved_at >= now"),
-    (" and not network.name.startswith(_BROWSER)", ""),
-    ("network.name != here and network.passed_at is None and", "network.name != here and"),
+    ("known.mail_proved_at > now", "known.mail_proved_at >= now"),
+    (" and not known.network.startswith(_BROWSER)", ""),
+    ("known.network != here and known.passed_at is None and", "known.network != here and"),
     ("len(others) < _MAIL_PROOFS", "len(others) <= _MAIL_PROOFS"),
     ("person.last_sign_in_at is not None and not is_known", "not is_known"),
     ("return limits if is_known else", "return limits if False else"),
@@ -82,7 +82,7 @@ def network(tables: Tables, owner: str, name: str) -> dict[str, Any]:
 def decide_networks(rules, each) -> list[object]:
     case, id, rows = each
     networks = [
-        rules.Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at)
+        rules.KnownNetwork(network=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at)
         for row in rows
     ]
     is_known = rules.is_known_network(networks, HERE, case.now)

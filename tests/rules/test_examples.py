@@ -22,10 +22,9 @@ from auth.rules import (
     users,
 )
 from auth.rules.clients import Client
-from auth.rules.counts import Allowance, Limit, Network
+from auth.rules.counts import Allowance, KnownNetwork, Limit
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
-from auth.rules.links import Link
 from auth.rules.policy import Policy, Window
 from auth.rules.proofs import Act
 from auth.rules.refreshing import RefreshTokens
@@ -33,7 +32,7 @@ from auth.rules.tokens import ApiKey
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
-from tests.support.rule_rows import Confirmation, Person, Session, row_to_refresh
+from tests.support.rule_rows import Confirmation, Link, Person, Session, row_to_refresh
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -168,8 +167,8 @@ def limits(is_known: bool) -> list[str]:
     return [limit.kind for limit in limited]
 
 
-def passed(*names: str) -> list[Network]:
-    return [Network(name=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
+def passed(*names: str) -> list[KnownNetwork]:
+    return [KnownNetwork(network=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
 
 
 def with_phone(user: Person) -> Person:
@@ -690,13 +689,13 @@ LINKS: list[Example] = [
     ("A code is for its purpose.", lambda: links.is_open_code(LINK, True, ["signup"], NOW), False),
     (
         "A page's code works in its browser alone.",
-        lambda: links.code_for_browser([replace(LINK, browser=b"a")], b"b"),
+        lambda: links.code_for_browser([replace(LINK, browser_hash=memoryview(b"a"))], b"b"),
         None,
     ),
     (
         "A link is for the user's own address, and a new one while it is pending.",
         lambda: [
-            links.refusal_of_use(purpose, target, ALICE, [pending], NOW)
+            links.refusal_of_use(purpose, target, replace(ALICE, new_email=pending), NOW)
             for purpose, target, pending in (
                 ("recovery", "alice@example.com", None),
                 ("recovery", "other@example.com", "other@example.com"),
@@ -710,7 +709,7 @@ LINKS: list[Example] = [
     (
         "Not for a banned user.",
         lambda: links.refusal_of_use(
-            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), [], NOW
+            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), NOW
         ),
         "user_banned",
     ),
@@ -780,7 +779,7 @@ COUNTS: list[Example] = [
     (
         "For a day, where a mailed link was used.",
         lambda: [
-            counts.is_known_network([Network(name=HERE, mail_proved_at=NOW - age)], HERE, NOW)
+            counts.is_known_network([KnownNetwork(network=HERE, mail_proved_at=NOW - age)], HERE, NOW)
             for age in (DAY - SECOND, DAY)
         ],
         [True, False],

@@ -148,6 +148,8 @@ class Person:
     password_hash: str | None = None
     is_password_vouched: bool = False
     invited_at: datetime | None = None
+    new_email: str | None = None
+    new_phone: str | None = None
     app_metadata: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -166,6 +168,20 @@ class Session:
     first_passkey_at: datetime | None = None
     opened_by: str | None = None
     resource: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link or code as rules take one."""
+
+    purpose: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None = None
+    is_of_sign_up: bool = False
+    newer: int = 0
+    code_expires_at: datetime | None = None
+    browser_hash: memoryview | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
