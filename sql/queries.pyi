@@ -2103,7 +2103,7 @@ def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: 
 
 class SelectEarlierSignIns(NamedTuple):
     sessions: Any
-    networks: Any
+    is_known: bool
 
 def select_earlier_sign_ins(on: Runner, /, *, user_id: str | None, network: str | None, browser: str | None) -> SelectEarlierSignIns: ...
 

@@ -5,20 +5,20 @@
 from datetime import datetime, timedelta
 from typing import Literal
 
+from auth.rules.users import Person
+
 _PAUSE_OF_MAIL, _PAUSE_OF_SMS = timedelta(minutes=10), timedelta(hours=1)
 Channel = Literal["mail", "sms"]
 
 
-def address_of_notices(
-    email: str | None, phone: str | None, *, email_proved: bool, phone_proved: bool, offers_phone: bool
-) -> str | None:
+def address_of_notices(person: Person, *, offers_phone: bool) -> str | None:
     """The address that notices go to: the email, else the phone, that was proved before the act.
 
     Facts are from before it. `offers_phone` if the service sends SMS.
     """
-    if email is not None and email_proved:
-        return email
-    return phone if phone_proved and offers_phone else None
+    if person.email_proved:
+        return person.email
+    return person.phone if person.phone_proved and offers_phone else None
 
 
 def message_of_sign_up(

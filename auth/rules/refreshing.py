@@ -56,16 +56,17 @@ class RefreshTokens:
     echoes: Echoes | None
 
 
+class SessionToRefresh(User, Session, KnownTokens, Protocol):
+    """A row with a session, its user and its tokens."""
+
+    @property
+    def is_of_client(self) -> bool: ...
+    @property
+    def now(self) -> datetime: ...
+
+
 def refusal_of_refresh_token(
-    user: User,
-    session: Session,
-    tokens: KnownTokens,
-    sent: int,
-    *,
-    is_of_client: bool,
-    window: Window | None,
-    policy: Policy,
-    now: datetime,
+    row: SessionToRefresh, sent: int, window: Window | None, policy: Policy
 ) -> Refusal | None:
     """Refuse what gives no token now, then a dead token, then one too many.
 
@@ -73,14 +74,14 @@ def refusal_of_refresh_token(
     application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
     it, then `refusal_of_refresh`.
     """
-    if is_banned(user, now):
+    if is_banned(row, row.now):
         return "refresh.user_banned"
-    end = end_of_session(user, session, policy, now)
+    end = end_of_session(row, row, policy, row.now)
     if end == "session_expired":
         return "refresh.session_expired"
-    if end is not None or is_of_client:
+    if end is not None or row.is_of_client:
         return "refresh.refresh_token_not_found"
-    return refusal_of_refresh(tokens, sent, window, now)
+    return refusal_of_refresh(row, sent, window, row.now)
 
 
 def refusal_of_refresh(

@@ -37,30 +37,23 @@ def refusal_of_password(
     admin_only: bool,
     now: datetime,
 ) -> Refusal | None:
-    """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason.
+    """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
+    ban, an address to be confirmed first, or at the console (`admin_only`) that the user is no administrator.
 
     Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
     also if `is_right` says that the newest one was given.
     """
     if person is None or not is_right:
         return "invalid_credentials"
-    refusal = refusal_of_sign_in(person, provider, settings, admin_only=admin_only, now=now)
-    if refusal is None and person.password_hash is None:
-        return "invalid_credentials"
-    return refusal
-
-
-def refusal_of_sign_in(
-    person: Person, provider: str, settings: Confirmation, *, admin_only: bool, now: datetime
-) -> Refusal | None:
-    """Refuse banned users, addresses to be confirmed first, and at the console all but administrators."""
     if is_banned(person, now):
         return "user_banned"
     if provider == "email" and settings.email_confirm_required and person.email_confirmed_at is None:
         return "email_not_confirmed"
     if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
         return "phone_not_confirmed"
-    return "not_admin" if admin_only and person.role != "admin" else None
+    if admin_only and person.role != "admin":
+        return "not_admin"
+    return "invalid_credentials" if person.password_hash is None else None
 
 
 def verdict_on_code(

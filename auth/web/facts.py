@@ -6,9 +6,8 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
-from auth.rules.counts import Network
+from auth.rules.counts import KnownNetwork
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
-from auth.rules.links import Link
 from auth.rules.policy import FRESH_AGE, Policy, Window
 from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import OpenSession, ProvedSession, Session
@@ -124,20 +123,13 @@ def _bytes(value: memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
-    """Return the networks and browsers of a user."""
-    return [
-        Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
-    ]
-
-
-def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[Network]:
+def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[KnownNetwork]:
     """Return the networks and browsers of a user from a column of JSON."""
     return [
-        Network(
-            name=each["name"],
-            passed_at=moment_of_json(each["passed_at"]),
-            mail_proved_at=moment_of_json(each.get("mail_proved_at")),
+        KnownNetwork(
+            network=each["name"],
+            passed_at=each["passed_at"] and datetime.fromisoformat(each["passed_at"]),
+            mail_proved_at=each["mail_proved_at"] and datetime.fromisoformat(each["mail_proved_at"]),
         )
         for each in objects
     ]
@@ -155,10 +147,6 @@ def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
         )
         for each in objects
     ]
-
-
-def moment_of_json(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def deciding_of(row: "queries.SelectDeciding") -> Deciding:
@@ -200,16 +188,3 @@ def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
         )
         for row in rows
     ]
-
-
-def link_of(row: "queries.SelectLink | queries.ListCodes") -> Link:
-    return Link(
-        purpose=row.purpose,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        spent_at=row.spent_at,
-        is_of_sign_up=row.is_of_sign_up,
-        newer=row.newer,
-        code_expires_at=row.code_expires_at,
-        browser=None if row.browser_hash is None else bytes(row.browser_hash),
-    )

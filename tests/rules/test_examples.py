@@ -1,7 +1,7 @@
 """What the rules say, a sentence and an example each. The other files compare them with SQL."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,10 +22,9 @@ from auth.rules import (
     users,
 )
 from auth.rules.clients import Client
-from auth.rules.counts import Allowance, Limit, Network
+from auth.rules.counts import Allowance, KnownNetwork, Limit
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
-from auth.rules.links import Link
 from auth.rules.policy import Policy, Window
 from auth.rules.proofs import Act
 from auth.rules.refreshing import RefreshTokens
@@ -33,7 +32,7 @@ from auth.rules.tokens import ApiKey
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
-from tests.support.rule_rows import Confirmation, Person, Session
+from tests.support.rule_rows import Confirmation, Link, Person, Session, row_to_refresh
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -168,8 +167,8 @@ def limits(is_known: bool) -> list[str]:
     return [limit.kind for limit in limited]
 
 
-def passed(*names: str) -> list[Network]:
-    return [Network(name=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
+def passed(*names: str) -> list[KnownNetwork]:
+    return [KnownNetwork(network=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
 
 
 def with_phone(user: Person) -> Person:
@@ -184,21 +183,20 @@ def first(user: Person, value: str = "alice@example.com", proof: Any = "signup")
 Example = tuple[str, Callable[[], Any], Any]
 
 
-def signed_in(user: Person | None, is_right: bool = True) -> Any:
+def signed_in(user: Person | None, is_right: bool = True, admin_only: bool = False) -> Any:
     return sign_in.refusal_of_password(
         user,
         is_right=is_right,
         provider="email",
         settings=Confirmation(),
-        admin_only=False,
+        admin_only=admin_only,
         now=NOW,
     )
 
 
 def refreshed_by(user: Person, session: Session, is_of_client: bool = False) -> Any:
-    return refreshing.refusal_of_refresh_token(
-        user, session, USED, 7, is_of_client=is_of_client, window=WINDOW, policy=POLICY, now=NOW
-    )
+    row = row_to_refresh(user, session, asdict(USED), is_of_client=is_of_client, now=NOW)
+    return refreshing.refusal_of_refresh_token(row, 7, WINDOW, POLICY)
 
 
 def stopped(channel: Any, total: int, is_proved: bool, left: int | None = 1, is_beyond: bool = False) -> Any:
@@ -282,7 +280,7 @@ MESSAGES: list[Example] = [
         "A notice goes to the address that was proved, the email first.",
         lambda: [
             messages.address_of_notices(
-                "alice@example.com", NUMBER, email_proved=email, phone_proved=phone, offers_phone=offers
+                replace(ALICE, email_proved=email, phone=NUMBER, phone_proved=phone), offers_phone=offers
             )
             for email, phone, offers in (
                 (True, True, True),
@@ -376,21 +374,17 @@ USERS: list[Example] = [
     ),
     (
         "A banned user cannot sign in.",
-        lambda: sign_in.refusal_of_sign_in(
-            BANNED, "email", Confirmation(email_confirm_required=False), admin_only=False, now=NOW
-        ),
+        lambda: signed_in(BANNED),
         "user_banned",
     ),
     (
         "An address may have to be confirmed first.",
-        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", Confirmation(), admin_only=False, now=NOW),
+        lambda: signed_in(UNUSED),
         "email_not_confirmed",
     ),
     (
         "The console admits administrators alone.",
-        lambda: sign_in.refusal_of_sign_in(
-            ALICE, "email", Confirmation(email_confirm_required=False), admin_only=True, now=NOW
-        ),
+        lambda: signed_in(ALICE, admin_only=True),
         "not_admin",
     ),
 ]
@@ -695,13 +689,13 @@ LINKS: list[Example] = [
     ("A code is for its purpose.", lambda: links.is_open_code(LINK, True, ["signup"], NOW), False),
     (
         "A page's code works in its browser alone.",
-        lambda: links.code_for_browser([replace(LINK, browser=b"a")], b"b"),
+        lambda: links.code_for_browser([replace(LINK, browser_hash=memoryview(b"a"))], b"b"),
         None,
     ),
     (
         "A link is for the user's own address, and a new one while it is pending.",
         lambda: [
-            links.refusal_of_use(purpose, target, ALICE, [pending], NOW)
+            links.refusal_of_use(purpose, target, replace(ALICE, new_email=pending), NOW)
             for purpose, target, pending in (
                 ("recovery", "alice@example.com", None),
                 ("recovery", "other@example.com", "other@example.com"),
@@ -715,7 +709,7 @@ LINKS: list[Example] = [
     (
         "Not for a banned user.",
         lambda: links.refusal_of_use(
-            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), [], NOW
+            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), NOW
         ),
         "user_banned",
     ),
@@ -785,22 +779,22 @@ COUNTS: list[Example] = [
     (
         "For a day, where a mailed link was used.",
         lambda: [
-            counts.is_known_network([Network(name=HERE, mail_proved_at=NOW - age)], HERE, NOW)
+            counts.is_known_network([KnownNetwork(network=HERE, mail_proved_at=NOW - age)], HERE, NOW)
             for age in (DAY - SECOND, DAY)
         ],
         [True, False],
     ),
     (
         "A network and a browser that are new are told of.",
-        lambda: counts.is_new_sign_in(ALICE, passed(ELSEWHERE), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=False),
         True,
     ),
     (
         "A browser that is known is not.",
-        lambda: counts.is_new_sign_in(ALICE, passed("browser 1"), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=True),
         False,
     ),
-    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
+    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, is_known=False), False),
 ]
 ADMISSIONS: list[Example] = [
     ("A free address is whose it is given to.", lambda: admitted("bob@example.com"), None),

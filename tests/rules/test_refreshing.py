@@ -14,6 +14,7 @@ from tests.support.rule_rows import (
     decided,
     insert_clients,
     insert_users,
+    row_to_refresh,
 )
 
 MUTANTS = [
@@ -55,8 +56,8 @@ SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN
 MUTANTS_OF_REFUSALS = [
     ('return "refresh.user_banned"', 'return "refresh.refresh_token_not_found"'),
     ('if end == "session_expired":', "if False:"),
-    ("end is not None or is_of_client", "end is not None"),
-    ("return refusal_of_refresh(tokens, sent, window, now)", "return None"),
+    ("end is not None or row.is_of_client", "end is not None"),
+    ("return refusal_of_refresh(row, sent, window, row.now)", "return None"),
 ]
 
 
@@ -196,16 +197,10 @@ def compare_refusals(tables: Tables) -> Compared:
 def decide_refusal(rules, each) -> str:
     """What nothing refuses is not asked about, and would be told as not found."""
     case, row = each
-    refusal = rules.refusal_of_refresh_token(
-        case.user,
-        case.session,
-        row,
-        case.asked["sent"],
-        is_of_client=row.grant_id is not None,
-        window=window_of(rules, case.asked["most"]),
-        policy=case.policy,
-        now=case.now,
-    )
+    is_of_client = row.grant_id is not None
+    known = row_to_refresh(case.user, case.session, row._asdict(), is_of_client=is_of_client, now=case.now)
+    window = window_of(rules, case.asked["most"])
+    refusal = rules.refusal_of_refresh_token(known, case.asked["sent"], window, case.policy)
     return (refusal or "refresh_token_not_found").removeprefix("refresh.")
 
 

@@ -1,5 +1,6 @@
 """Whether a user may sign in: auth/rules/sign_in.py beside SQL."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from auth.rules import sign_in
@@ -53,8 +54,14 @@ def decide(rules, case: Case) -> str | None:
     settings = Confirmation(
         email_confirm_required=asked["email_required"], phone_confirm_required=asked["phone_required"]
     )
-    facts = (case.user, asked["provider"], settings)
-    return rules.refusal_of_sign_in(*facts, admin_only=asked["admin_only"], now=case.now)
+    return rules.refusal_of_password(
+        replace(case.user, password_hash="a hash"),
+        is_right=True,
+        provider=asked["provider"],
+        settings=settings,
+        admin_only=asked["admin_only"],
+        now=case.now,
+    )
 
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.abc import InspectLoader
 from pathlib import Path
 from random import Random, SystemRandom
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -148,6 +148,8 @@ class Person:
     password_hash: str | None = None
     is_password_vouched: bool = False
     invited_at: datetime | None = None
+    new_email: str | None = None
+    new_phone: str | None = None
     app_metadata: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -169,11 +171,30 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link or code as rules take one."""
+
+    purpose: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None = None
+    is_of_sign_up: bool = False
+    newer: int = 0
+    code_expires_at: datetime | None = None
+    browser_hash: memoryview | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Confirmation:
     """The settings about confirmed addresses."""
 
     email_confirm_required: bool = True
     phone_confirm_required: bool = False
+
+
+def row_to_refresh(user: Person, session: Session, tokens: dict[str, Any], **others: Any) -> Any:
+    """Return a row with all facts about a refresh."""
+    return SimpleNamespace(**vars(user) | tokens | vars(session) | others)
 
 
 class Case(NamedTuple):

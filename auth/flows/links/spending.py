@@ -13,14 +13,14 @@ from auth.flows.account import removal
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
-from auth.flows.messages.outgoing import notify, proved_address
+from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
 from auth.flows.sessions.token_response import Outcome, Proof, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
-from auth.rules.refusals import Refusal
+from auth.rules.messages import address_of_notices
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -89,7 +89,7 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
-            refusal = _refusal(link, person)
+            refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
             if refusal:
                 # Raised below: what is refused is spent, too.
                 outcome = Outcome(refusal=ApiError(refusal))
@@ -116,7 +116,7 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
-        refusal = _refusal(link, person)
+        refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
         if refusal:
             queries.spend_link(act, id=link.id)
         elif not _is_for_client(asked, found, link, person, receiver):
@@ -134,7 +134,8 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
             queries.keep_link(act, id=link.id)
     if refusal:
         raise ApiError(refusal)
-    return about_new(asked, link.user_id, _method(link)), done.members
+    method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+    return about_new(asked, link.user_id, method), done.members
 
 
 def _use(
@@ -147,8 +148,11 @@ def _use(
 ) -> Outcome:
     """Confirm an address, and sign its user in."""
     done = _confirm_address(asked, act, link, person, receiver)
-    present, proof = person_of(act, person.id), Proof(method=_method(link), told=frozenset({link.target}))
-    is_elsewhere = _is_elsewhere(asked, link, receiver)
+    method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+    present, proof = person_of(act, person.id), Proof(method=method, told=frozenset({link.target}))
+    is_elsewhere = isinstance(receiver, Redirect) and waiting.is_elsewhere(
+        asked, link, is_same=receiver.is_same
+    )
     code, session = None, None
     if isinstance(receiver, Redirect) and link.code_challenge and not is_elsewhere:
         code = write_code(asked, act, present, link.code_challenge, proof)
@@ -183,24 +187,12 @@ def _use_for_change(
     if _signs_in(found, person, receiver):
         present = person_of(act, person.id)
         # The change of the address has its own notice.
-        proof = Proof(method=_method(link), told=frozenset({proved_address(asked, present)}))
+        told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
+        method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+        proof = Proof(method=method, told=frozenset({told}))
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
     return Outcome(session=session, redirect_to=link.redirect_to)
-
-
-def _refusal(link: "queries.SelectLink", person: "queries.SelectPerson") -> Refusal | None:
-    pending = (person.new_email, person.new_phone)
-    return links.refusal_of_use(link.purpose, link.target, person, pending, person.now)
-
-
-def _method(link: "queries.SelectLink") -> str:
-    return links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-
-
-def _is_elsewhere(asked: Asked, link: "queries.SelectLink", receiver: Receiver) -> bool:
-    """Whether another browser asked for the link than the one that opens it."""
-    return isinstance(receiver, Redirect) and waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
 
 
 def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
@@ -223,7 +215,8 @@ def _is_for_client(
     if not isinstance(receiver, Redirect):
         return True
     target = asked.parts.redirects.checked(receiver.redirect_to or target_of(asked, link))
-    stays_here = _is_elsewhere(asked, link, receiver) or asked.parts.redirects.is_own_page(target)
+    is_elsewhere = waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
+    stays_here = is_elsewhere or asked.parts.redirects.is_own_page(target)
     return not (link.code_challenge or stays_here)
 
 

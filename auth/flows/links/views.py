@@ -10,7 +10,7 @@ from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
-from auth.flows.links.finding import Given, by_code, by_link, good_link
+from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
 from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import token_response
@@ -128,7 +128,7 @@ def verify() -> Response:
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
     body = read_body(_Verification())
     if "token_hash" in body:
-        given: Given = by_link(body["token_hash"])
+        given: Given = Link(one_time.hash_token(body["token_hash"]))
     else:
         given = by_code(asked, body.get("email") or body["phone"], body["token"])
     outcome = spend(asked, body["type"], given, Client())
@@ -232,7 +232,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         outcome = spend(
             current_asked(),
             link_type,
-            by_link(query["token"]),
+            Link(one_time.hash_token(query["token"])),
             Redirect(
                 redirect_to=query.get("redirect_to"),
                 is_shown=request.method == "POST",

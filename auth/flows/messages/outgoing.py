@@ -119,12 +119,6 @@ class Message:
         )
 
 
-def proved_address(asked: Asked, user: Person) -> str | None:
-    """Return the address for a user's notices."""
-    proved = {"email_proved": user.email_proved, "phone_proved": user.phone_proved}
-    return address_of_notices(user.email, user.phone, **proved, offers_phone=asked.settings.offers_phone)
-
-
 def notify(
     asked: Asked, tx: Transaction, user: Person, kind: str, *, undo: bool = True, **others: Any
 ) -> None:
@@ -132,7 +126,7 @@ def notify(
 
     The notice goes to the proved address. `others` are variables of the template.
     """
-    target = proved_address(asked, user)
+    target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
     change = others | {"user_agent": asked.client["user_agent"]}
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):

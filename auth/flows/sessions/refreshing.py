@@ -8,9 +8,9 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.flows import ends
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue, Session
-from auth.rules import refreshing
 from auth.rules.levels import lacks_step
 from auth.rules.policy import Window
+from auth.rules.refreshing import act_of_refresh, counted, refreshed, refusal_of_refresh_token
 from auth.rules.refusals import Refusal
 from auth.rules.users import is_banned
 from auth.web import audit, facts, limits
@@ -31,51 +31,37 @@ def refresh(asked: Asked, token: str) -> Session:
         raise ApiError(_NOT_FOUND) from None
     if asked.parts.token_hook:
         return _refresh_with_hook(asked, sent)
-    window = asked.parts.policy.refresh_window
-    with acts.refresh(asked.db, queries.lock_session, session_id=sent.session_id, **asked.device) as (
-        act,
-        row,
-    ):
+    policy, own = asked.parts.policy, {"session_id": sent.session_id}
+    with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
         row = found(row, _NOT_FOUND)
-        refusal = _refusal_of(asked, row, sent, window)
+        refusal = refusal_of_refresh_token(row, sent.counter, policy.refresh_window, policy)
         if refusal is None:
-            return _refresh(asked, act, row, sent, window, None)
+            rotates = asked.settings.refresh_token_rotation
+            window = policy.refresh_window
+            counter = move(asked, act, row, sent.counter, rotates=rotates, window=window, **own)
+            return _session(asked, row, counter, None)
     raise _refused(asked, row, refusal)
 
 
 def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
     """Count the refresh, ask the hook, then refresh. A client could otherwise call the hook without limit."""
-    window, own = asked.parts.policy.refresh_window, {"session_id": sent.session_id}
+    policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
         row = found(row, _NOT_FOUND)
-        refusal = _refusal_of(asked, row, sent, window)
+        refusal = refusal_of_refresh_token(row, sent.counter, policy.refresh_window, policy)
         if refusal is None:
-            refreshes, until = refreshing.counted(row.refreshes, row.counted_until, window, row.now)
+            refreshes, until = counted(row.refreshes, row.counted_until, policy.refresh_window, row.now)
             act.later(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
     if refusal is not None:
         raise _refused(asked, row, refusal)
     issue = issuing.about_refresh(asked, row.user_id, sent.session_id)
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, present):
-        if present is None or _refusal_of(asked, present, sent, None):
+        if present is None or refusal_of_refresh_token(present, sent.counter, None, policy):
             raise unavailable()
         issue.confirm(act)
-        return _refresh(asked, act, present, sent, None, issue)
-
-
-def _refusal_of(
-    asked: Asked, row: "queries.LockSession", sent: RefreshToken, window: Window | None
-) -> Refusal | None:
-    """Return why a refresh token gives nothing now. The row is the user, the session and its tokens."""
-    return refreshing.refusal_of_refresh_token(
-        row,
-        row,
-        row,
-        sent.counter,
-        is_of_client=row.is_of_client,
-        window=window,
-        policy=asked.parts.policy,
-        now=row.now,
-    )
+        rotates = asked.settings.refresh_token_rotation
+        counter = move(asked, act, present, sent.counter, rotates=rotates, window=None, **own)
+        return _session(asked, present, counter, issue)
 
 
 def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiError:
@@ -94,28 +80,13 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
     return ApiError(refusal)
 
 
-def _refresh(
-    asked: Asked,
-    act: Act,
-    row: "queries.LockSession",
-    sent: RefreshToken,
-    window: Window | None,
-    issue: Issue | None,
-) -> Session:
-    rotates = asked.settings.refresh_token_rotation
-    counter = move(asked, act, row, sent.counter, rotates=rotates, window=window, session_id=row.session_id)
-    return _session(asked, row, counter, issue)
-
-
 def renew(asked: Asked, act: Act, issue: Issue | None) -> Session:
     """Give the caller's session, whose user is locked, its next tokens. Its earlier ones stay valid, and
     nothing is counted.
     """
     own, interval = asked.caller.session_id, asked.parts.policy.reuse_interval
     row = found(act.lock(queries.lock_session, session_id=own, **asked.device), "session_not_found")
-    new = refreshing.refreshed(
-        row, row.counter, rotates=True, reuse_interval=interval, window=None, now=row.now
-    )
+    new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None, now=row.now)
     queries.move_session(act, session_id=own, **asdict(new))
     return _session(asked, row, new.counter, issue)
 
@@ -150,8 +121,8 @@ def move(
     of the limit.
     """
     interval, now = asked.parts.policy.reuse_interval, row.now
-    new = refreshing.refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window, now=now)
-    done = refreshing.act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
+    new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window, now=now)
+    done = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
     if done:
         audit.record(act, row.user_id, None, [done], [], **details)
     act.later(queries.move_session, session_id=row.session_id, **asdict(new))

@@ -15,6 +15,7 @@ from auth.flows import ends
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
+from auth.rules.messages import address_of_notices
 from auth.rules.sign_in import AuthorizationCode, verdict_on_code
 from auth.rules.users import AddressKind
 from auth.web import audit, facts
@@ -117,7 +118,7 @@ def open_session(
         # Without it, the method and the time of the session.
         **columns | {"amr": json.dumps(amr) if proof.provider or proof.factor_id or proof.opener else None},
     )
-    _notify(asked, act, person, proof, seen, lacks_step=lacks_step)
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
     return Session(
         session_id=session_id,
         counter=row.counter,
@@ -160,16 +161,16 @@ def _notify(
     act: acts.Act,
     person: "queries.SelectPerson",
     proof: Proof,
-    seen: "queries.SelectEarlierSignIns",
     *,
+    is_known: bool,
     lacks_step: bool,
 ) -> None:
-    """Notify a user of a sign-in from a new network and browser."""
-    if not asked.settings.notify_sign_in or outgoing.proved_address(asked, person) in proof.told:
+    """Notify a user of a sign-in from a new network and browser. One of a browser's session is not new."""
+    settings = asked.settings
+    address = address_of_notices(person, offers_phone=settings.offers_phone)
+    if not settings.notify_sign_in or proof.opener or address in proof.told:
         return
-    here = None if proof.opener else asked.client["network"]
-    networks = facts.networks_of_json(seen.networks)
-    if counts.is_new_sign_in(person, networks, here, asked.browser):
+    if counts.is_new_sign_in(person, is_known=is_known):
         outgoing.notify(asked, act, person, "new_sign_in", lacks_step=lacks_step)
 
 
@@ -226,7 +227,7 @@ def write_code(
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
-    _notify(asked, act, person, proof, seen, lacks_step=person.has_second_step)
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=person.has_second_step)
     return code
 
 
@@ -291,7 +292,7 @@ def _open_by_code(
         return open_for_application(asked, act, person, known.opened_by, issue)
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
-    told = frozenset({outgoing.proved_address(asked, person)})
+    told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
     proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
     session = open_session(asked, act, person, proof, issue)
     record_sign_in(act, person, session, method=known.method)

@@ -26,19 +26,15 @@ _REFUSED = {"not_admin": "sign_in.not_admin"}
 class _Credentials:
     """What a password is checked against, and what a wrong one counts in. There may be no user."""
 
-    email: str | None
-    phone: str | None
+    kind: AddressKind
+    address: str
     user_id: str | None
     password_hash: str | None
     limits: list[Limit]
 
-    @property
-    def kind(self) -> AddressKind:
-        return "email" if self.email else "phone"
-
     def are_those_of(self, person: "queries.SelectPerson | None") -> bool:
         """Whether they are still a user's."""
-        if person is None or (self.email or self.phone) != getattr(person, self.kind):
+        if person is None or self.address != getattr(person, self.kind):
             return False
         return (person.password_hash or person.sign_up_hash) == self.password_hash
 
@@ -116,14 +112,15 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
     """Return the credentials of a user, or of an address without one. Refuse after too many failures."""
     settings, here = asked.settings, asked.client["network"]
     row = queries.select_credentials(asked.db, email=email, phone=phone, network=here)
+    known = _Credentials(
+        "email" if email else "phone", email or phone or "", row.user_id, row.password_hash, []
+    )
     if not settings.rate_limits_enabled:
-        return _Credentials(email, phone, row.user_id, row.password_hash, [])
+        return known
     own, of_all = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     allowance = Allowance((own.amount, own.get_expiry()), (of_all.amount, of_all.get_expiry()))
     is_known = counts.is_known_network(facts.networks_of_json(row.networks), here, row.now)
-    counted = counts.password_limits(
-        email or phone or "", row.user_id, here, is_known=is_known, allowance=allowance
-    )
+    counted = counts.password_limits(known.address, row.user_id, here, is_known=is_known, allowance=allowance)
     used_up = [
         (moment - row.now).total_seconds()
         for limit in counted
@@ -135,7 +132,7 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
         reason = "over_request_rate_limit"
         queries.record_refusal(asked.db, **about, action="sign_in_refused", reason=reason)
         raise _too_many(asked, max(used_up))
-    return _Credentials(email, phone, row.user_id, row.password_hash, counted)
+    return replace(known, limits=counted)
 
 
 def _record_verdict(
