@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
 
+from auth.core import json_bodies
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.flows.account import removal
@@ -133,7 +134,7 @@ def generate_link() -> Response:
 def invite() -> Response:
     """Invite a user by email, once or again until the user accepts."""
     user, message_id = messages.invite(current_asked(), read_body(schemas.Invitation()))
-    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
+    return JsonResponse(json_bodies.encode_with({"message_id": message_id}, user=user))
 
 
 @blueprint.get("/admin/audit")
