@@ -95,13 +95,11 @@ class CountOwnApiKeys(NamedTuple):
 
 def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
 
-def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
-
-class ListApiKeysById(NamedTuple):
+class RemoveApiKeys(NamedTuple):
     id: str
     name: str
 
-def list_api_keys_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListApiKeysById]: ...
+def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[RemoveApiKeys]: ...
 
 class RecordApiKeyVerdict(NamedTuple):
     refused_for: float | None

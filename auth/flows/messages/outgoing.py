@@ -184,7 +184,9 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     wait = waits[refused_by] if refused_by else None
     counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0)
     if refused_by:
-        _log_unsent(asked, address, _reason(counted, windows, total, channel.upper()))
+        reason = _reason(counted, windows, total, channel.upper())
+        _not_sent.count(reason=reason)
+        tell_developer(asked, address, reason)
     return counted
 
 
@@ -200,11 +202,6 @@ def _reason(row: Counted, windows: Windows, total: RateLimitItem, channel: str) 
     moment = datetime.now(UTC) + timedelta(seconds=row.seconds_left)
     limit = f"{amount} per {_UNITS.get(seconds, f'{seconds} seconds')}"
     return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
-
-
-def _log_unsent(asked: Asked, address: str, reason: str) -> None:
-    _not_sent.count(reason=reason)
-    tell_developer(asked, address, reason)
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:
