@@ -41,11 +41,24 @@ def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
 
 def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
+def plan_with_values(on: Runner, /) -> int: ...
+
+class SampleUsers(NamedTuple):
+    found: int
+
+def sample_users(on: Runner, /, *, q: str | None) -> SampleUsers: ...
+
 class ListUsers(NamedTuple):
     users: str
     total: int
 
 def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListUsers: ...
+
+class FindUsers(NamedTuple):
+    users: str
+    total: int
+
+def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
 
 def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -82,13 +95,11 @@ class CountOwnApiKeys(NamedTuple):
 
 def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
 
-def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
-
-class ListApiKeysById(NamedTuple):
+class RemoveApiKeys(NamedTuple):
     id: str
     name: str
 
-def list_api_keys_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListApiKeysById]: ...
+def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[RemoveApiKeys]: ...
 
 class RecordApiKeyVerdict(NamedTuple):
     refused_for: float | None

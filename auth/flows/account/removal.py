@@ -77,7 +77,7 @@ def take_away(
     if factor_ids:
         factors.remove_recent(asked, act, caller, factor_ids)
     grants.remove(act, caller, ids=ids)
-    api_keys.remove_of(asked, act, caller, ids)
+    api_keys.remove_own(asked, act, caller, ids)
     if providers or factor_ids:
         queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
         check_remaining(asked, act, caller.id)

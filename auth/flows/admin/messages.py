@@ -49,7 +49,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     # Without a hook, create a user again who is deleted meanwhile.
     new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
-        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
+        admission.ask_hook(asked, new_id, email, None, data=body["data"])
     quota = outgoing.take_quota(asked, email, windows)
 
     def insert(act: Act) -> str | None:

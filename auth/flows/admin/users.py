@@ -209,7 +209,7 @@ def _remove(
 ) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
-    api_keys.remove_of(asked, act, before, ids, is_told=False)
+    api_keys.remove_of(act, before, ids)
     if providers:
         queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"

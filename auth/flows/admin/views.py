@@ -6,8 +6,9 @@ from flask import Blueprint, Response, json, jsonify
 from marshmallow import ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
+from auth.core import json_bodies
 from auth.flows.account import removal
-from auth.flows.admin import links, messages, users
+from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
 from auth.flows.history import timeline
 from auth.web import counted, counts, dialect, fields, g, guard, schemas, takes_metadata
@@ -110,7 +111,7 @@ def list_users() -> Response:
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = queries.list_users(latchkey.db, most=_EXACT_TOTAL, **order, **bounds(query), **filters)
+    row = searches.list_users(latchkey.db, filters, most=_EXACT_TOTAL, **order, **bounds(query))
     total = row.total
     if total == _EXACT_TOTAL:
         total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
@@ -119,8 +120,7 @@ def list_users() -> Response:
 
 @functools.lru_cache(maxsize=64)
 def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    nobody: dict[str, Any] = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
-    return queries.list_users(latchkey.db, most=None, **nobody, **dict(filters)).total
+    return searches.count_users(latchkey.db, dict(filters))
 
 
 @blueprint.get("/admin/users/<user_id>")
@@ -181,7 +181,7 @@ def generate_link() -> Response:
 def invite() -> Response:
     """Invite a user by email, once or again until the user accepts."""
     user, message_id = messages.invite(current_asked(), read_body(_Invitation()))
-    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
+    return JsonResponse(json_bodies.encode_with({"message_id": message_id}, user=user))
 
 
 @blueprint.get("/admin/audit")

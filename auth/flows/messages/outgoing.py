@@ -183,7 +183,9 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     window = used[-1] if used else {}
     counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, window)
     if refused_by:
-        _log_unsent(asked, address, _reason(counted, total, channel.upper()))
+        reason = _reason(counted, total, channel.upper())
+        _not_sent.count(reason=reason)
+        tell_developer(asked, address, reason)
     return counted
 
 
@@ -198,11 +200,6 @@ def _reason(row: Counted, total: RateLimitItem, channel: str) -> str:
     moment = datetime.now(UTC) + timedelta(seconds=row.seconds_left)
     limit = f"{amount} per {_UNITS.get(seconds, f'{seconds} seconds')}"
     return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
-
-
-def _log_unsent(asked: Asked, address: str, reason: str) -> None:
-    _not_sent.count(reason=reason)
-    tell_developer(asked, address, reason)
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:
