@@ -48,7 +48,8 @@ def make_current(url: str) -> Response | None:
     if browser_sessions.resume(Level.SESSION) is None:
         if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
             refuse(url, "its document is fetched for users who have signed in on our pages")
-        return redirect(own_url(latchkey.settings, "sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
+        here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
+        return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
     _count_fetch()
     try:
         values = _read(url, _fetch(url))
@@ -58,13 +59,9 @@ def make_current(url: str) -> Response | None:
     return None
 
 
-def _query() -> str:
-    return urlencode([*request.args.items(multi=True)])
-
-
 @limited("fetch_client_document")
 def _count_fetch() -> None:
-    """Count a fetch. Raises `RateLimitExceeded`."""
+    """Count a fetch."""
 
 
 def _fetch(url: str) -> bytes:
@@ -111,7 +108,7 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
-        values |= {"is_dynamic": True, "secret_hash": None, "accepts_either_method": False}
+        values |= {"secret_hash": None, "accepts_either_method": False}
         clients.check_members(current_asked(), values)
         return values
     except ApiError as error:
