@@ -1712,6 +1712,7 @@ class SelectOauthCode(NamedTuple):
     opened_session_id: str | None
     decision: str | None
     code_expires_at: datetime
+    is_of_device: bool
     grant_id: str | None
     allowed_roles: list[str]
     resources: list[str]
@@ -1719,7 +1720,7 @@ class SelectOauthCode(NamedTuple):
     is_blocked: bool
     now: datetime
 
-def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, is_of_device: bool | None) -> SelectOauthCode | None: ...
+def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
 
 class ListSessionsOfGrant(NamedTuple):
     id: str

@@ -23,12 +23,8 @@ def _hooks(context: Context) -> Failure | None:
                 remedy = (
                     f"Create and grant that function as docs/hooks.md shows, or set {setting} to another."
                 )
-            timed_out = problem == sockets.NO_ANSWER
-            return Failure(
-                f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}.",
-                remedy,
-                timed_out,
-            )
+            text = f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}."
+            return Failure(text, remedy, problem == sockets.NO_ANSWER)
     return None
 
 
