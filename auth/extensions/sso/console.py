@@ -98,11 +98,6 @@ def _make(_subject: Subject, body: dict[str, Any]) -> Response:
     return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
 
 
-def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    administering.delete(current_asked(), subject.row.id)
-    return redirect_to_own(_PATH, "delete")
-
-
 _act = partial(Act, needs_factor=True)
 _MAKING = {
     "new": _act(
@@ -163,8 +158,9 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=_delete,
+        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
         done="Provider deleted.",
+        then=_PATH,
         is_destructive=True,
     ),
 }

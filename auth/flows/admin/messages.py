@@ -99,8 +99,10 @@ def _write_invitation(
     return message.id
 
 
-def send_recovery(asked: Asked, user_id: str, email: str) -> None:
+def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     """Send the link and code of a recovery to the user of an address."""
+    if not email:
+        raise ApiError("undue.validation_failed")
     admission.check_channel(asked, email, None)
     message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
     outgoing.take_quota(asked, email)

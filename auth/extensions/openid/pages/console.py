@@ -105,11 +105,6 @@ def _seconds(text: str) -> int | str | None:
     return int(text) if text.isascii() and text.isdigit() else text or None
 
 
-def _delete(id: str) -> Response:
-    clients.delete(current_asked(), id)
-    return redirect_to_own("console/applications", "delete")
-
-
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
     client = clients.create(current_asked(), body)
     if "client_secret" in client:
@@ -211,8 +206,9 @@ _ACTS = {
             "Users can no longer sign in to it with their account here.",
         ],
         undo="This can’t be undone. A new one has another ID and secret.",
-        do=lambda subject, _form: _delete(subject.row.client_id),
+        do=lambda subject, _form: clients.delete(current_asked(), subject.row.client_id),
         done="Application deleted.",
+        then="console/applications",
         is_destructive=True,
     ),
 }
