@@ -58,7 +58,7 @@ def _opened(session: "queries.SelectAnySession") -> str:
     return counted(session.opened, "session")
 
 
-def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
     sent = {kind: form[kind] or None for kind in ("email", "phone")}
@@ -70,7 +70,7 @@ def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
     return check(_TypedUser(only=("email", "phone")), changed)
 
 
-def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
     sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
         # The schema requires one address.

@@ -106,7 +106,7 @@ def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDeliver
     return found_webhook(queries.select_delivery(latchkey.db, **ids))
 
 
-def _body(form: dict[str, Any]) -> dict[str, Any]:
+def _body(form: dict[str, str]) -> dict[str, Any]:
     events = [event for box, event in _BOXES.items() if box in form]
     url = {"url": form["url"]} if form["url"] else {}
     return {"events": events, "description": form["description"] or None, **url}

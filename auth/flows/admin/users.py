@@ -103,7 +103,7 @@ def replace_metadata(asked: Asked, user_id: str, wanted: Mapping[str, Any]) -> N
             _update(asked, act, before, body)
 
 
-def metadata_version(user: Any) -> str:
+def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> str:
     """Return a version of the metadata, with which a form detects later changes."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()

@@ -28,6 +28,7 @@ from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
+Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["queries.ListMessagesTo"]
 # Acts of the console that are also commands of `latchkey users`.
 _COMMANDS = {"unban", "unlock"}
 
@@ -111,7 +112,7 @@ class _Search:
         }
 
 
-def _events(rows: list[Any]) -> list[dict[str, Any]]:
+def _events(rows: Rows) -> list[dict[str, Any]]:
     return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
 
 
