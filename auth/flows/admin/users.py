@@ -30,6 +30,8 @@ class SignedOut(NamedTuple):
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
+    if "role" in body and asked.actor != "service_role":
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
     email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
     addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):

@@ -10,6 +10,7 @@ from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
+from auth.flows.admin.user_acts import ACTS, name_of
 from auth.flows.commands import (
     NumberRange,
     Unusable,
@@ -29,8 +30,6 @@ from sql import Database, queries
 
 _MAX_LINES = 100
 Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["queries.ListMessagesTo"]
-# Acts of the console that are also commands of `latchkey users`.
-_COMMANDS = {"unban", "unlock"}
 
 
 @click.command("explain", short_help="Explain what happened to a user or in a request.")
@@ -200,8 +199,8 @@ def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
     """
-    if obstacle.act in _COMMANDS:
-        return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"
+    if act := ACTS.get(obstacle.act or ""):
+        return f"latchkey users {act.command.name} {shlex.quote(name_of(user))}"
     return obstacle.advice
 
 
