@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
     if parts := _given_parts():
         return parts.settings
-    _take_settings(missing_secrets)
+    _take_settings()
     loaded = settings.load(missing_secrets=missing_secrets)
     logs.configure(loaded)
     for warning in loaded.warnings:
@@ -34,7 +34,7 @@ def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
     return loaded
 
 
-def _take_settings(missing_secrets: Missing) -> None:
+def _take_settings() -> None:
     """Set the settings that the running service has and this command lacks, until the command ends.
 
     Raises `SettingsError` for secrets in the environment of the service, which no command reads.
@@ -45,12 +45,12 @@ def _take_settings(missing_secrets: Missing) -> None:
         return  # which `load` reports
     state_dir = state.directory_of(own)
     given = running.given(state_dir)
-    if missing_secrets == "refuse" and (lines := running.withheld(state_dir, own.keys() | given)):
-        raise settings.SettingsError("\n".join(lines))
     for name, value in given.items():
         if name not in own:
             os.environ[name] = value
             click.get_current_context().call_on_close(partial(os.environ.pop, name, None))
+    if lines := running.withheld(state_dir, own.keys() | given):
+        raise settings.SettingsError("\n".join(lines))
 
 
 def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:

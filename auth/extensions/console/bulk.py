@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -89,7 +89,7 @@ def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
         yield f"Leaves {counted(kept, 'administrator')} unchanged."
 
 
-def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     if not chosen.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
     return {
@@ -206,7 +206,7 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
     return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
 
 
-def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:
+def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     many = ACTS[bulk.act].many if bulk.act in ACTS else None
     values = {
         "bulk": bulk,

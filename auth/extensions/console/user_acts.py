@@ -1,7 +1,6 @@
 """The acts of administrators on a user. Changing other administrators requires the service role key."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.errors import ApiError, found
+from auth.web.errors import found
 from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
@@ -56,33 +55,11 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _removed(factor: Subject) -> list[str]:
-    name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
-    return [
-        f"Removes 1 {kind}" + (f": {quoted(name)}." if name else "."),
-        "Sessions that used it lose their second step. The user gets a notice.",
-    ]
+def _opened(session: "queries.SelectAnySession") -> str:
+    return counted(session.opened, "session")
 
 
-def _one_ended(session: Subject) -> Iterator[str]:
-    row = session.row
-    yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
-    if row.opened:
-        yield f"Ends {counted(row.opened, 'session')} that it opened for applications."
-
-
-def _recover(user: Subject, _form: dict[str, Any]) -> None:
-    if not user.row.email:
-        raise ApiError("undue.validation_failed")
-    messages.send_recovery(current_asked(), user.row.id, user.row.email)
-
-
-def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
-    wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
-    users.replace_metadata(current_asked(), user.row.id, wanted, form["version"])
-
-
-def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
     sent: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
@@ -94,24 +71,7 @@ def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
     return check(_TypedUser(only=ADDRESS_KINDS), changed)
 
 
-def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
-    if changed:
-        users.update_user(current_asked(), user.row.id, changed)
-
-
-def _addresses_changed(user: Subject) -> Iterator[str]:
-    yield f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}."
-    yield "A new address stays unconfirmed until the user uses a link or code sent to it."
-    for pending in filter(None, (user.row.new_email, user.row.new_phone)):
-        yield f"Withdraws the change to {pending}, which isn’t confirmed yet."
-
-
-def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
-    remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
-    remove(current_asked(), factor.row.user_id, factor.row.id)
-
-
-def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
     sent: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
         # The schema requires one address.
@@ -122,15 +82,8 @@ def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 
-def _create(_users: Subject, body: dict[str, Any]) -> Response:
-    return redirect_to_own(
-        f"console/users/{json.loads(users.create_user(current_asked(), body))['id']}", "create"
-    )
-
-
-def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = messages.invite(current_asked(), messages.invitation(**form))
-    return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
+def _show(user: str, act: str) -> Response:
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}", act)
 
 
 def _declared(name: str, template: str = "act.html") -> Act:
@@ -155,7 +108,7 @@ USER_ACTS = {
             f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
         ],
         undo="A sent email can’t be recalled. An unused link expires after an hour.",
-        do=_recover,
+        do=lambda user, _form: messages.send_recovery(current_asked(), user.row.id, user.row.email),
         done="The recovery email is on its way.",
     ),
     "end-sessions": _declared("end-sessions"),
@@ -168,7 +121,7 @@ USER_ACTS = {
             "Replaces user and app metadata. Access tokens get the new values at their next refresh."
         ],
         undo="The audit log doesn’t keep the old values. Copy them if you might need them.",
-        do=_replace_metadata,
+        do=lambda user, form: users.replace_metadata(current_asked(), user.row.id, form),
         done="Metadata saved.",
         form=_MetadataForm,
         template="act_metadata.html",
@@ -176,9 +129,17 @@ USER_ACTS = {
     ),
     "addresses": Act(
         title="Change addresses",
-        effects=_addresses_changed,
+        effects=lambda user: [
+            f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}.",
+            "A new address stays unconfirmed until the user uses a link or code sent to it.",
+            *(
+                f"Withdraws the change to {pending}, which isn’t confirmed yet."
+                for pending in (user.row.new_email, user.row.new_phone)
+                if pending
+            ),
+        ],
         undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
-        do=_change_addresses,
+        do=lambda user, changed: users.change_addresses(current_asked(), user.row.id, changed),
         done="Addresses saved.",
         needs_factor=True,
         form=_AddressForm,
@@ -190,7 +151,11 @@ USER_ACTS = {
 _SESSION_ACTS = {
     "end": Act(
         title="End this session",
-        effects=_one_ended,
+        effects=lambda session: [
+            f"Ends 1 session: {device(session.row.user_agent)},"
+            f" last used {clock(session.row.refreshed_at)} UTC.",
+            f"Ends {_opened(session.row)} that it opened for applications." if session.row.opened else "",
+        ],
         undo=f"{NEVER} They can sign in again.",
         do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),
         done="Session ended.",
@@ -200,9 +165,15 @@ _SESSION_ACTS = {
 _FACTOR_ACTS = {
     "remove": Act(
         title="Remove this factor",
-        effects=_removed,
+        effects=lambda factor: [
+            f"Removes 1 {label('factors', factor.row.factor_type)}"
+            + (f": {quoted(factor.row.friendly_name)}." if factor.row.friendly_name else "."),
+            "Sessions that used it lose their second step. The user gets a notice.",
+        ],
         undo="The user can add another one. The notice about a passkey has a link to restore it.",
-        do=_remove_factor,
+        do=lambda factor, _form: (passkeys if factor.row.factor_type == "passkey" else factors).remove_any(
+            current_asked(), factor.row.user_id, factor.row.id
+        ),
         done="Removed.",
         needs_factor=True,
         is_destructive=True,
@@ -217,7 +188,7 @@ _WITHOUT_USER = {
             "A password only works with a confirmed address.",
         ],
         undo="Deleting the user undoes it.",
-        do=_create,
+        do=lambda _users, body: _show(users.create_user(current_asked(), body), "create"),
         done="User created.",
         form=_NewUserForm,
         check=_new_user,
@@ -227,7 +198,9 @@ _WITHOUT_USER = {
         title="Invite a user",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
-        do=_invite,
+        do=lambda _users, form: _show(
+            messages.invite(current_asked(), messages.invitation(**form))[0], "invite"
+        ),
         done="The invitation is on its way.",
         form=form_schemas.InvitationForm,
         template="act_invite.html",

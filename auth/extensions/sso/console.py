@@ -94,11 +94,6 @@ def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
 
 
-def _delete(subject: Subject, _form: object) -> Response:
-    administering.delete(current_asked(), subject.row.id)
-    return redirect_to_own(_PATH, "delete")
-
-
 _act = partial(Act, needs_factor=True)
 _MAKING = {
     "new": _act(
@@ -159,8 +154,9 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=_delete,
+        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
         done="Provider deleted.",
+        then=_PATH,
         is_destructive=True,
     ),
 }

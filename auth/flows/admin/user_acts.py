@@ -4,7 +4,7 @@ The console, acts on many users and `latchkey users` are made of this table. The
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,8 @@ class UserAct:
     """An act on a user.
 
     `flow` gets the id of the user and what `form` loads, and returns what `--json` prints. `effects` are
-    sentences in numbers, before the act; `undo` tells how to undo it, or that this is impossible.
+    sentences in numbers, before the act; empty ones are left out. `undo` tells how to undo the act, or that
+    this is impossible.
     """
 
     title: str
@@ -72,10 +73,6 @@ class UserAct:
 
 def name_of(user: "queries.SelectEffects | queries.SelectSummary | queries.DescribeUsers") -> str:
     return user.email or user.phone or user.id
-
-
-def _end_sessions(asked: Asked, id: str, _options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
-    return {"api_keys": users.end_sessions(asked, id, claim=claim).api_keys}
 
 
 def _ban(asked: Asked, id: str, options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
@@ -95,10 +92,6 @@ def _unban(asked: Asked, id: str, options: Mapping[str, Any], claim: Claim) -> M
     return {"banned_until": None}
 
 
-def _unlock(asked: Asked, id: str, _options: Mapping[str, Any], _claim: Claim) -> Mapping[str, Any]:
-    return {"cleared": users.clear_locks(asked, id)}
-
-
 def _delete(asked: Asked, id: str, _options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
     users.delete_user(asked, id, claim=claim)
     return {}
@@ -111,41 +104,24 @@ def _ended(user: "queries.SelectEffects") -> str:
     return f"Ends {', and '.join(counts)}."
 
 
-def _effects_of_end(user: "queries.SelectEffects") -> Iterator[str]:
-    yield _ended(user)
-    if user.api_keys:
-        yield f"Leaves {counted(user.api_keys, 'API key')}, which you can remove on the user’s page."
+def _links(user: "queries.SelectEffects") -> str:
+    return counted(user.links, "unused link or code", "unused links and codes")
 
 
-def _effects_of_ban(user: "queries.SelectEffects") -> Iterator[str]:
-    yield _ended(user)
-    if user.links:
-        yield f"Voids {counted(user.links, 'unused link or code', 'unused links and codes')}."
-    if user.api_keys:
-        yield f"Removes {counted(user.api_keys, 'API key')}."
-
-
-def _effects_of_deletion(user: "queries.SelectEffects") -> Iterator[str]:
-    identities, sessions = (
-        counted(user.identities, "identity", "identities"),
-        counted(user.sessions, "session"),
-    )
-    keys = f", {counted(user.api_keys, 'API key')}" if user.api_keys else ""
-    owned = f"{identities}, {sessions}, {counted(user.factors, 'factor')}{keys}"
-    yield f"Deletes 1 user with {owned}, and their metadata."
-    yield "The audit log keeps their history."
-
-
-def _said_signed_out(outcome: Mapping[str, Any]) -> str:
-    kept = f" API keys that still work: {outcome['api_keys']}." if outcome["api_keys"] else ""
-    return f"is signed out everywhere.{kept}"
+def _keys(user: "queries.SelectEffects") -> str:
+    return counted(user.api_keys, "API key")
 
 
 ACTS = {
     "end-sessions": UserAct(
         title="End all sessions",
-        flow=_end_sessions,
-        effects=_effects_of_end,
+        flow=lambda asked, id, _options, claim: {
+            "api_keys": users.end_sessions(asked, id, claim=claim).api_keys
+        },
+        effects=lambda user: [
+            _ended(user),
+            f"Leaves {_keys(user)}, which you can remove on the user’s page." if user.api_keys else "",
+        ],
         undo=f"{NEVER} They can sign in again.",
         done="All sessions ended.",
         is_destructive=True,
@@ -161,13 +137,21 @@ ACTS = {
             "End all sessions of a user.",
             "End all sessions of a user, also those of applications. They can sign in again.",
             "alice@example.com",
-            _said_signed_out,
+            lambda outcome: (
+                f"is signed out everywhere. API keys that still work: {outcome['api_keys']}."
+                if outcome["api_keys"]
+                else "is signed out everywhere."
+            ),
         ),
     ),
     "ban": UserAct(
         title="Ban",
         flow=_ban,
-        effects=_effects_of_ban,
+        effects=lambda user: [
+            _ended(user),
+            f"Voids {_links(user)}." if user.links else "",
+            f"Removes {_keys(user)}." if user.api_keys else "",
+        ],
         undo="Lifting the ban lets them sign in again. What ends now stays ended.",
         done="User banned.",
         form=schemas.Ban,
@@ -203,7 +187,7 @@ ACTS = {
     ),
     "unlock": UserAct(
         title="Clear the lock",
-        flow=_unlock,
+        flow=lambda asked, id, _options, _claim: {"cleared": users.clear_locks(asked, id)},
         effects=lambda user: [f"Lets {name_of(user)} try again now."],
         undo="Check first that it’s really them: someone else may have been guessing.",
         done="Lock cleared.",
@@ -218,7 +202,12 @@ ACTS = {
     "delete": UserAct(
         title="Delete",
         flow=_delete,
-        effects=_effects_of_deletion,
+        effects=lambda user: [
+            f"Deletes 1 user with {counted(user.identities, 'identity', 'identities')},"
+            f" {counted(user.sessions, 'session')}, {counted(user.factors, 'factor')}"
+            f"{', ' + _keys(user) if user.api_keys else ''}, and their metadata.",
+            "The audit log keeps their history.",
+        ],
         undo=NEVER,
         done="User deleted.",
         needs_factor=True,

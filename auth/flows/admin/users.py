@@ -1,6 +1,6 @@
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from auth.core.passwords import legacy
@@ -30,6 +30,8 @@ class SignedOut(NamedTuple):
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
+    if "role" in body and asked.actor != "service_role":
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
     email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
@@ -84,17 +86,26 @@ def update_user(
         return _update(asked, act, before, body, password_hash, holders)
 
 
-def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
-    """Replace all metadata of a user, unless it has changed since `version`."""
+def change_addresses(asked: Asked, user_id: str, changed: dict[str, Any]) -> None:
+    """Apply the `email` and `phone` of a body, if there are any. The present address withdraws a change."""
+    if changed:
+        update_user(asked, user_id, changed)
+
+
+def replace_metadata(asked: Asked, user_id: str, wanted: Mapping[str, Any]) -> None:
+    """Replace all metadata of a user, unless it has changed since the `version` that an administrator saw."""
     with targets.on(asked, user_id) as (act, before):
-        if metadata_version(before) != version:
+        if metadata_version(before) != wanted["version"]:
             raise ApiError("stale.validation_failed")
-        body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
+        body = {
+            name: _changed_members(getattr(before, name), wanted[name])
+            for name in ("user_metadata", "app_metadata")
+        }
         if any(body.values()):
             _update(asked, act, before, body)
 
 
-def metadata_version(user: Any) -> str:
+def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> str:
     """Return a version of the metadata, with which a form detects later changes."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()

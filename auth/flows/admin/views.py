@@ -96,10 +96,7 @@ class _AuditQuery(AdminPageQuery):
 @takes_metadata
 @guard.admin
 def create_user() -> Response:
-    body = read_body(_NewUser())
-    if "role" in body and g.actor != "service_role":
-        raise ApiError("role.insufficient_permissions", "role: must be absent")
-    return JsonResponse(users.create_user(current_asked(), body))
+    return JsonResponse(users.create_user(current_asked(), read_body(_NewUser())))
 
 
 @blueprint.get("/admin/users")

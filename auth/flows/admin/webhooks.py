@@ -56,10 +56,7 @@ def delete(asked: Asked, webhook_id: str) -> None:
 def redeliver(asked: Asked, webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery."""
     id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
-    row = _act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id)
-    if row.delivery is None and not row.is_disabled:
-        raise ApiError("webhook.not_found")
-    return _sent(row)
+    return _sent(_act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id))
 
 
 def send_test(asked: Asked, webhook_id: str, event: str) -> str:
@@ -80,10 +77,10 @@ def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
         return found_webhook(query(act, **values))
 
 
-def _sent(row: Any) -> str:
+def _sent(row: "queries.RedeliverEvent | queries.SendTestEvent") -> str:
     if row.is_disabled:
         raise ApiError("disabled_webhook.validation_failed", "disabled: must be false")
-    return row.delivery
+    return found_webhook(row.delivery)
 
 
 def _check_url(asked: Asked, url: str) -> None:

@@ -10,6 +10,7 @@ from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
+from auth.flows.admin.user_acts import ACTS, name_of
 from auth.flows.commands import (
     NumberRange,
     Unusable,
@@ -29,8 +30,7 @@ from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
-# Acts of the console that are also commands of `latchkey users`.
-_COMMANDS = {"unban", "unlock"}
+Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["queries.ListMessagesTo"]
 
 
 @click.command("explain", short_help="Explain what happened to a user or in a request.")
@@ -112,7 +112,7 @@ class _Search:
         }
 
 
-def _events(rows: list[Any]) -> list[dict[str, Any]]:
+def _events(rows: Rows) -> list[dict[str, Any]]:
     return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
 
 
@@ -200,8 +200,8 @@ def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
     """
-    if obstacle.act in _COMMANDS:
-        return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"
+    if act := ACTS.get(obstacle.act or ""):
+        return f"latchkey users {act.command.name} {shlex.quote(name_of(user))}"
     return obstacle.advice
 
 

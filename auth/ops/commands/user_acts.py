@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 from marshmallow import ValidationError
@@ -43,7 +42,7 @@ def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
         yield asked, found_user(asked.parts, subject)
 
 
-def _report(user: Any, sentence: str, **members: Any) -> None:
+def _report(user: "queries.SelectSummary", sentence: str, **members: object) -> None:
     known = {"id": user.id, "email": user.email, "phone": user.phone}
     show(known | members, sentence)
 
@@ -98,7 +97,7 @@ def find(text: str) -> None:
             _show_line(user)
 
 
-def _show_line(user: Any) -> None:
+def _show_line(user: "queries.DescribeUsers") -> None:
     known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
     states = ("banned" if user.is_banned else None, "locked" if user.is_locked else None)
     parts = (user.id, name_of(user), user.name, *states)

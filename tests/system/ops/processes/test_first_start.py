@@ -228,7 +228,8 @@ def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_
     assert running.given(tmp_path) == google | {"AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
     said = "The running service has this secret in its environment. Give it to the command too: export"
     lines = [f"{name}: {said} {name}=…" for name in secrets]
-    for command in (["explain", "carol@example.com"], ["backup", str(tmp_path / "backup")]):
+    backup, fetch = ["backup", str(tmp_path / "backup")], ["passwords", "fetch"]
+    for command in (["explain", "carol@example.com"], backup, ["migrate"], fetch):
         result = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, *command)
         assert (result.exit_code, result.stdout) == (1, "")
         assert sorted(result.stderr.removeprefix("Error: ").splitlines()) == sorted(lines)
