@@ -45,7 +45,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return value
 
 
-def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     """Return an object. Raises `InvalidJson` if it repeats a member, which parsers read differently."""
     members = dict(pairs)
     if len(members) < len(pairs):

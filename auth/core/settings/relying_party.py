@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from auth.core.net import networks
 from auth.core.settings.values.validators import matching, one_origin
+
+if TYPE_CHECKING:
+    from auth.core.settings import Settings
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
@@ -36,7 +39,7 @@ def defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def notice(settings: Any) -> str | None:
+def notice(settings: "Settings") -> str | None:
     """Return a line if the application's pages cannot use passkeys."""
     host, rp = _host(settings.site_url), settings.webauthn_rp_id
     is_domain = re.fullmatch(_DOMAIN, rp)
