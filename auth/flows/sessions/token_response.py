@@ -16,7 +16,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
-from auth.rules.sign_in import AuthorizationCode, verdict_on_code
+from auth.rules.sign_in import verdict_on_code
 from auth.rules.users import AddressKind
 from auth.web import audit, facts
 from auth.web.asked import Asked
@@ -268,11 +268,7 @@ def _verdict_on_code(
     if known is None or person is None:
         return "flow_state_not_found"
     return verdict_on_code(
-        AuthorizationCode(
-            expires_at=known.expires_at,
-            is_used=known.session_id is not None,
-            is_handed_on=known.opened_by is not None,
-        ),
+        known,
         person,
         facts.own_session_of(person),
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),

@@ -148,7 +148,7 @@ def _refusal(
     if refusal or session is None:
         return refusal or "session_not_found"
     removes = any(act.verb == "remove" for act in wanted)
-    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id) if removes else ())
+    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
     named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
     user = known
     return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
