@@ -22,22 +22,31 @@ def check(
     phone: str | None,
     *,
     data: dict[str, Any] | None = None,
-    provider: str | None = None,
     is_first: bool = True,
-    is_vouched: bool = False,
     doing: str = "Sign-in",
 ) -> None:
-    """Refuse addresses that a user, perhaps a new one, may not get.
+    """Refuse addresses that a user, perhaps a new one, may not get. Without one, the user is anonymous.
 
-    Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
-    user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
+    `is_first` unless the user has another address. Call it outside any transaction.
     """
-    if not (provider or is_vouched):
-        is_possible = phone is not None and is_possible_phone(phone)
-        refusal = admission.refusal_of_address(
-            email, phone, asked.settings, is_possible_phone=is_possible, is_first=is_first
-        )
-        _raise(asked, refusal, doing)
+    is_possible = phone is not None and is_possible_phone(phone)
+    refusal = admission.refusal_of_address(
+        email, phone, asked.settings, is_possible_phone=is_possible, is_first=is_first
+    )
+    _raise(asked, refusal, doing)
+    ask_hook(asked, user_id, email, phone, data=data)
+
+
+def ask_hook(
+    asked: Asked,
+    user_id: str,
+    email: str | None,
+    phone: str | None,
+    *,
+    data: dict[str, Any] | None = None,
+    provider: str | None = None,
+) -> None:
+    """Let the operator's hook refuse, like `check`, addresses that a provider or an administrator gives."""
     for ask in asked.parts.admission_hooks:
         ask(user_id, email=email, phone=phone, data=data or {}, provider=provider)
 
@@ -58,13 +67,13 @@ def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> boo
     return admission.is_listed(email, asked.settings, is_proved=is_proved)
 
 
-def check_channel(asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+def check_channel(asked: Asked, email: str | None, phone: str | None) -> None:
     """Refuse a disabled kind of address, and a number that SMS cannot reach."""
     is_possible = phone is not None and is_possible_phone(phone)
     _raise(
         asked,
         admission.refusal_of_channel(email, phone, asked.settings, is_possible_phone=is_possible),
-        doing,
+        "Sign-in",
     )
 
 

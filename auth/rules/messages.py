@@ -85,13 +85,7 @@ def what_stops_message(
     """
     if is_beyond:
         return "tenth"
-    allowed = _allowed(channel, most, is_proved)
-    if allowed is not None and total > allowed:
+    allowed = (most * 3 + 3) // 4 if channel == "sms" and not is_proved else most
+    if total > allowed and not (channel == "mail" and is_proved):
         return "total"
     return "recipient" if recipient_left is not None and recipient_left < 0 else None
-
-
-def _allowed(channel: Channel, most: int, is_proved: bool) -> int | None:
-    if channel == "mail":
-        return None if is_proved else most
-    return most if is_proved else (most * 3 + 3) // 4

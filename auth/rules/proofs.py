@@ -99,8 +99,7 @@ def refusal_of_act(
 
     `aal` is the access token's, and `proof` what the request itself brought.
     """
-    takes_back = may_take_back(user, session, act.added_at, now)
-    if not takes_back and lacks_level(user, session, aal, level_of_act(act, user, now), policy, now):
+    if not may_do(act, user, session, aal, policy, now):
         return "insufficient_aal"
     if not takes_proof(act) or proof in ("begun", "factor"):
         return None
@@ -108,7 +107,7 @@ def refusal_of_act(
     if _adds_factor(act) and user.role == "admin" and not has_factor(user):
         has_code = proof == "code" or _is_after(session.code_given_at, now - FRESH_AGE)
         return None if has_code else "code.reauthentication_needed"
-    if has_factor(user) and not takes_back:
+    if has_factor(user) and not may_take_back(user, session, act.added_at, now):
         age = max(policy.proof_age, _LEAST_AGE_OF_FACTOR)
         return None if _is_after(last_proof(user, session), now - age) else "mfa.reauthentication_needed"
     if proof is not None or (act.kind == "password" and is_fresh_recovery(session, now)):
@@ -119,6 +118,15 @@ def refusal_of_act(
     if act.verb == "add" and act.kind in ("email", "phone", "identity", "passkey") and is_anonymous(user):
         return None
     return None if is_fresh(proved_at(session), policy, now) else "reauthentication_needed"
+
+
+def may_do(
+    act: Act, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
+) -> bool:
+    """Whether a session may do an act, perhaps after a proof: it has the level, or takes an addition back."""
+    if may_take_back(user, session, act.added_at, now):
+        return True
+    return not lacks_level(user, session, aal, level_of_act(act, user, now), policy, now)
 
 
 def level_of_act(act: Act, user: UserOfToken, now: datetime) -> Level:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
 AddressKind = Literal["email", "phone"]
+ADDRESS_KINDS: tuple[AddressKind, ...] = ("email", "phone")
 # The last second of ISO 8601, which ends a permanent ban.
 _FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 

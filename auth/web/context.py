@@ -8,6 +8,7 @@ from flask import current_app
 
 from auth import extensions
 from auth.core.factors.webauthn import RelyingParty
+from auth.core.health import HealthCheck
 from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.origins import Origins
@@ -27,7 +28,6 @@ from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.extensions import AdmissionHook, Extension, TokenHook
 from auth.rules.policy import Policy
 from auth.web.facts import policy_of
-from auth.web.health import HealthCheck
 from sql import Database
 from sql.pool import SIZE
 
@@ -63,7 +63,7 @@ class Latchkey:
     admission_hooks: tuple[AdmissionHook, ...]
 
 
-def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
+def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log.
 
     Raises `NotRunningError`, or `SettingsError` for the file of leaked passwords.
@@ -112,7 +112,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
 
 def make_database(
     settings: Settings,
-    origin: Callable[[], Mapping[str, Any]],
+    origin: Callable[[], Mapping[str, str | None]],
     *,
     size: int = SIZE,
     has_timeouts: bool = True,

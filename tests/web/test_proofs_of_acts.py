@@ -18,7 +18,7 @@ from auth.rules import proofs
 from auth.web import facts
 from auth.web.context import EXTENSION
 from auth.web.errors import found
-from auth.web.forms import FIELD, SESSION, token_of
+from auth.web.html.forms import FIELD, SESSION, token_of
 from sql import queries
 from tests.support.apps import new_app
 from tests.support.contract import OPENAPI

@@ -15,10 +15,11 @@ from auth.flows.sign_in import waiting
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.flows.sign_up.sign_up import sign_up as register
-from auth.web import Level, browser_sessions, cookies, form_schemas, forms, guard
+from auth.web import Level, cookies, guard
 from auth.web.asked import current_asked
-from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
+from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import identifier, provider, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at, told, why_ended

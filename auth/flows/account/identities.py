@@ -96,7 +96,7 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     removal.require_of_settings(identity.provider)
-    admission.check(asked, user_id, identity.email, None, provider=identity.provider)
+    admission.ask_hook(asked, user_id, identity.email, None, provider=identity.provider)
 
 
 def _add(

@@ -49,7 +49,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     # Without a hook, create a user again who is deleted meanwhile.
     new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
-        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
+        admission.ask_hook(asked, new_id, email, None, data=body["data"])
     quota = outgoing.take_quota(asked, email, windows)
 
     def insert(act: Act) -> str | None:
@@ -98,8 +98,10 @@ def _write_invitation(
     return message.id
 
 
-def send_recovery(asked: Asked, user_id: str, email: str) -> None:
+def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     """Send the link and code of a recovery to the user of an address."""
+    if not email:
+        raise ApiError("undue.validation_failed")
     admission.check_channel(asked, email, None)
     message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
     outgoing.take_quota(asked, email)
@@ -166,10 +168,12 @@ def resend(asked: Asked, message_id: str) -> None:
     outgoing.add_quota_headers(asked, quota)
 
 
-def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _request_again(
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
-    to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
-    admission.check_channel(asked, **to)
+    email, phone = (message.recipient if message.channel == each else None for each in ("email", "sms"))
+    admission.check_channel(asked, email, phone)
     recipient = recipient_of(tx, purpose, message.recipient)
     # The address may belong to another user now.
     if recipient.user_id != message.user_id or not recipient.is_due:
@@ -194,13 +198,13 @@ def _invite_again(
     _write_invitation(asked, tx, user.id, message.recipient, redirect_to, **variables)
 
 
-def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:
+def _notify_again(asked: Asked, tx: Transaction, message: "queries.SelectMessage") -> None:
     """Copy a notice. If its undo link was never sent, the copy gets a new one."""
     id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
     # The link may have been used, or have expired, before its user was locked.
     present = queries.select_message(tx, id=message.id)
     if present and present.has_link:
-        renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
-        if queries.renew_undo_token(tx, **renewed):
+        token_hash = one_time.hash_token(token)
+        if queries.renew_undo_token(tx, id=message.one_time_token_id, token_hash=token_hash):
             sealed = asked.parts.sealer.seal_json({"token": token}, id)
     queries.copy_notice(tx, id=message.id, new_id=id, secret=sealed)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
@@ -196,8 +196,8 @@ def _use_key(
     asked: Asked,
     factor: Factor,
     created: dict[str, Any],
-    credential: Any,
-    assertion: Any,
+    credential: "queries.SelectCredential | None",
+    assertion: Assertion | None,
     issue: Issue,
 ) -> Session:
     refusal = None
@@ -207,7 +207,7 @@ def _use_key(
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
-        if factor.is_verified:
+        if credential and assertion:
             refusal = assertions.use(act, credential, assertion, caller.email)
         if refusal is None:
             return _complete(asked, act, caller, factor, "webauthn", issue, **created)
@@ -292,7 +292,7 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
 
 def remove_recent(asked: Asked, act: acts.Act, caller: Person, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
-    for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids) if ids else ():
+    for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids):
         notify(asked, act, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(act, caller, "factor_removed", factor, None)
     delete(act, caller.id, ids)

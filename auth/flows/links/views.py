@@ -1,11 +1,14 @@
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from marshmallow import ValidationError, validates_schema
 
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
+from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
 from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
@@ -14,12 +17,9 @@ from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
     audited,
-    browser_sessions,
     cookies,
     dialect,
-    factor_schemas,
-    form_schemas,
-    forms,
+    fields,
     g,
     refuses_by_page,
     schemas,
@@ -28,8 +28,8 @@ from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import own_form_or_json
-from auth.web.html import redirects
+from auth.web.html import browser_sessions, form_schemas, forms, redirects
+from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
@@ -73,13 +73,42 @@ _WRONG_FACTOR = {
 }  # fmt: skip
 
 
+class _VerifyQuery(schemas.Input):
+    token = fields.Text(required=True)
+    type = fields.Text(required=True)
+    redirect_to = fields.Text()
+
+
+class _Verification(schemas.Input):
+    # The link of a notice works only on our page.
+    type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
+    token = fields.Code()
+    token_hash = fields.Text()
+    email = fields.Email()
+    phone = fields.Phone()
+
+    @validates_schema
+    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: object) -> None:
+        if "token_hash" in data:
+            return
+        if "token" not in data:
+            raise ValidationError("give a token with an email or a phone, or a token_hash", "token")
+        if ("email" in data) == ("phone" in data):
+            raise ValidationError("give either an email or a phone", "email")
+
+
+_VerifyForm = _VerifyQuery.of(
+    action=fields.Text(), factor_code=fields.Code(), challenge_id=fields.Text(), credential=fields.LongText()
+)
+
+
 @blueprint.get("/verify")
 @limited("open_link", unless=lambda: request.method == "HEAD")
 @audited("verification_refused", sign_in="link")
 @refuses_by_page
 def verify_link() -> Response:
     """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
-    query = read_query(schemas.VerifyQuery())
+    query = read_query(_VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
     return _page_of_link(query)
@@ -95,9 +124,9 @@ def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     asked = current_asked()
     if request.mimetype == FORM:
-        form = read_form(form_schemas.VerifyForm())
+        form = read_form(_VerifyForm())
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
-    body = read_body(schemas.Verification())
+    body = read_body(_Verification())
     if "token_hash" in body:
         given: Given = Link(one_time.hash_token(body["token_hash"]))
     else:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
@@ -25,6 +25,8 @@ from sql.acts import Act
 
 log = structlog.get_logger()
 
+Credential: TypeAlias = "queries.SelectCredential | queries.ListFactorsOfUndo"
+C = TypeVar("C", bound="Credential")
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
 # The owner of a sign-in's challenge. The user is not known yet.
 _NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
@@ -80,7 +82,9 @@ def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dic
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
+def _verify_passkey(
+    asked: Asked, body: dict[str, Any], **owner: str | None
+) -> "tuple[queries.SelectCredential, Assertion]":
     challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
     return verify(asked, body["credential"], challenge, PASSKEY)
 
@@ -103,7 +107,7 @@ def verify_creation(
 
 def verify(
     asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
-) -> tuple[Any, Assertion]:
+) -> "tuple[queries.SelectCredential, Assertion]":
     """Return the row of the credential that made an assertion, and the assertion."""
     find = functools.partial(queries.select_credential, asked.db, factor_type=factor_type)
     return check(
@@ -115,17 +119,17 @@ def check(
     asked: Asked,
     response: dict[str, Any],
     challenge: bytes,
-    find: Callable[[bytes], Any],
+    find: Callable[[bytes], C | None],
     *,
     is_passkey: bool,
-) -> tuple[Any, Assertion]:
+) -> tuple[C, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion."""
     try:
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
-        asked.noted.note(user_id=row and row.user_id)
+        asked.noted.note(user_id=row.user_id if row else None)
         # Refuse an unknown credential like a wrong signature, after an equal time.
-        public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
+        public_key = bytes(row.public_key) if row and row.public_key else webauthn.NOBODYS_KEY
         assertion = asked.parts.relying_party.verify_request(
             sent, challenge, public_key, is_passkey=is_passkey
         )
@@ -138,13 +142,13 @@ def check(
     return row, assertion
 
 
-def require_older(credential: Any, added_before: datetime | None) -> None:
-    """Refuse if a credential, a row of `select_credential`, was added later."""
+def require_older(credential: "queries.SelectCredential", added_before: datetime | None) -> None:
+    """Refuse if a credential was added later."""
     if added_before and credential.verified_at >= added_before:
         raise failed("it was added in the last seven days")
 
 
-def use(act: Act, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+def use(act: Act, credential: Credential, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
     known, new = queries.select_counter(act, id=credential.id), assertion.new_sign_count
     if known is None:
@@ -221,7 +225,9 @@ def prove(
     raise refusal
 
 
-def _refusal(act: Act, user: Person, passkey: Any, assertion: Assertion) -> ApiError | None:
+def _refusal(
+    act: Act, user: Person, passkey: "queries.SelectCredential", assertion: Assertion
+) -> ApiError | None:
     # The passkey may have been deleted since the lookup.
     if queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)

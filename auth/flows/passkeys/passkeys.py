@@ -112,7 +112,7 @@ def remove_of(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
     queries.forget_factors(act, user_id=user.id)
 
 
-def _credentials(asked: Asked, act: Act, user_id: str) -> list[Any]:
+def _credentials(asked: Asked, act: Act, user_id: str) -> "list[queries.ListCredentials]":
     """Return the rows of a user's credentials. Refuse if the user may not have another passkey."""
     rows = queries.list_credentials(act, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from auth.core import promises
+from auth.core import json_bodies, promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends
@@ -190,9 +190,7 @@ def raise_session(
 
 def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
     """Return the body of the response, as JSON."""
-    # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(parts, session))
-    return f'{body[:-1]}, "user": {session.user_object}}}'
+    return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
 
 def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def sign_in(
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
-                admission.check(asked, user_id, identity.email, None, data=data, provider=provider)
+                admission.ask_hook(asked, user_id, identity.email, None, data=data, provider=provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal

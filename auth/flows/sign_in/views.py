@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from auth.flows.sessions import refreshing
 from auth.flows.sessions.token_response import exchange, token_response
 from auth.flows.sign_in.passwords import sign_in_with_password
-from auth.web import answered_by, schemas
+from auth.web import answered_by, fields, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -20,7 +20,12 @@ from auth.web.limits import limited, queued
 from sql import queries
 
 blueprint = Blueprint("token", __name__)
-_REFRESH_GRANT = schemas.RefreshGrant()
+_PasswordGrant = schemas.Addressed.of(password=fields.Password(required=True))
+_RefreshGrant = schemas.Input.of(refresh_token=fields.Text(required=True))
+_PkceGrant = schemas.Input.of(
+    auth_code=fields.NonEmptyText(required=True), code_verifier=fields.CodeVerifier(required=True)
+)
+_REFRESH_GRANT = _RefreshGrant()
 
 
 @blueprint.post("/token")
@@ -48,9 +53,7 @@ def token() -> ResponseReturnValue:
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     asked = current_asked()
-    session = sign_in_with_password(
-        asked, read_body(schemas.PasswordGrant()), for_client=True, admin_only=True
-    )
+    session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True, admin_only=True)
     user = json.loads(session.user_object)
     row = found(queries.select_administrator(latchkey.db, id=user["id"]), "user_not_found")
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
@@ -62,7 +65,7 @@ def login_admin() -> Response:
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     asked = current_asked()
-    session = sign_in_with_password(asked, read_body(schemas.PasswordGrant()), for_client=True)
+    session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True)
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -78,7 +81,7 @@ def _refresh() -> Response:
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     asked = current_asked()
-    body = read_body(schemas.PkceGrant())
+    body = read_body(_PkceGrant())
     session = exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
     return JsonResponse(token_response(asked.parts, session))
 

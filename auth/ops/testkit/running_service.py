@@ -32,7 +32,7 @@ from auth.web import current_g
 from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.errors import ERRORS
-from auth.web.forms import SESSION
+from auth.web.html.forms import SESSION
 from sql import acts, queries
 
 _numbers = itertools.count(1)

@@ -4,6 +4,7 @@ The cookie is not a refresh token, and applications get their own sessions.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
@@ -17,10 +18,10 @@ from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
 from auth.rules.sessions import proved_at
 from auth.rules.users import has_factor
-from auth.web import Level, callers, cookies, facts, g, guard
+from auth.web import Level, View, callers, cookies, facts, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION
+from auth.web.html.forms import SESSION
 from sql import queries
 
 # The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.
@@ -117,8 +118,11 @@ def remember(response: Response, token: str) -> None:
     cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
 
 
-@guard.guard_by
-def signed_in() -> None:
+def signed_in(level: Level) -> Callable[[View], View]:
     """Accept browsers with a session on our pages."""
+    return guard.guarded("signed_in", level, _admit_browser)
+
+
+def _admit_browser() -> None:
     if resume() is None:
         raise ApiError("session_not_found")
