@@ -77,7 +77,8 @@ def change_user(
     with acts.on_found(asked.db, find) as (act, _):
         caller = admit_caller(asked, act, *wish.acts, given=given)
         if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
-            removal.withdraw_changes(act, caller, wish.kept)
+            if wish.kept:
+                removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password:
                 _set_password(asked, act, caller, wish.known.password_hash, password.hash)
