@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
 from auth.flows.account import removal
@@ -47,7 +47,7 @@ class _NewPassword:
 
 
 def change_user(
-    asked: Asked, body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
+    asked: Asked, body: JsonObject, link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
@@ -105,7 +105,7 @@ def change_user(
     return change_user(asked, body, link)
 
 
-def _change_metadata(asked: Asked, metadata: dict[str, Any] | None) -> "queries.ChangeUser":
+def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, change("metadata"))
         user = queries.change_user(
@@ -116,7 +116,7 @@ def _change_metadata(asked: Asked, metadata: dict[str, Any] | None) -> "queries.
         return user
 
 
-def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
+def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     act = remove("account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
@@ -131,7 +131,7 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
     return row.moment
 
 
-def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
+def _read(asked: Asked, body: JsonObject) -> _Wish:
     """Return the changes of a body that has more than metadata."""
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
@@ -147,7 +147,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     return _Wish(known, acts, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> tuple[Proof | None, _NewPassword | None]:
+def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _NewPassword | None]:
     """Return the kind of a body's proof, if one is needed, and its new password."""
     known, password = wish.known, body.get("password")
     if password is None:

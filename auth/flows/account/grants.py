@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
@@ -14,7 +15,7 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def own(asked: Asked) -> list[dict[str, Any]]:
+def own(asked: Asked) -> list[JsonObject]:
     """Return the caller's grants, newest first; none where applications are disabled."""
     if not asked.settings.oauth_server:
         return []

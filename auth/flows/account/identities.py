@@ -3,6 +3,7 @@ from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.text.moments import iso_8601
 from auth.core.tokens import one_time
@@ -72,7 +73,7 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
         _add(asked, act, user, identity, flow.session_id)
 
 
-def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
+def link_by_id_token(asked: Asked, body: JsonObject) -> Session:
     """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
     refresh token.
     """

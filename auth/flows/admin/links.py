@@ -3,8 +3,8 @@
 import json
 import uuid
 from functools import partial
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
 from auth.flows.links.targets import requested_target
@@ -20,7 +20,7 @@ from sql.acts import Act
 _CREATING = ("signup", "invite")
 
 
-def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
+def generate(asked: Asked, body: JsonObject) -> JsonObject:
     """Create the link and the code of a `NewLink` body. Return them with the user object.
 
     Raises `WeakPassword`.
@@ -71,7 +71,7 @@ def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take_over(
-    act: Act, user: "queries.SelectPerson", purpose: str, body: dict[str, Any], password_hash: str | None
+    act: Act, user: "queries.SelectPerson", purpose: str, body: JsonObject, password_hash: str | None
 ) -> None:
     """Let a sign-up or an invitation take over an unconfirmed user."""
     if user.email_confirmed_at is not None:

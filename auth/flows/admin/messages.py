@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission
@@ -27,12 +28,12 @@ from sql.acts import Act
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
 
 
-def invitation(email: str, groups: list[str]) -> dict[str, Any]:
+def invitation(email: str, groups: list[str]) -> JsonObject:
     """Return the `Invitation` body of an address and the names of groups."""
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing) -> tuple[str, str]:
+def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
@@ -80,7 +81,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: dict[str, Any]) -> str:
+def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: JsonObject) -> str:
     if not has_open_invitation(user):
         raise ApiError("email_exists")
     targets.check(asked, act, user)
@@ -169,7 +170,7 @@ def resend(asked: Asked, message_id: str) -> None:
 
 
 def _request_again(
-    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     email, phone = (message.recipient if message.channel == each else None for each in ("email", "sms"))
@@ -186,7 +187,7 @@ def _request_again(
 
 
 def _invite_again(
-    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     user = queries.select_person(tx, user_id=message.user_id, session_id=None)
     person = user and user

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.net import webhook_urls as webhooks
 from auth.flows.admin import targets
 from auth.web.asked import Asked
@@ -17,7 +18,7 @@ T = TypeVar("T")
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
-def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
+def create(asked: Asked, body: JsonObject, secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret."""
     _check_url(asked, body["url"])
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
@@ -30,7 +31,7 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
     return row.webhook_object, secret
 
 
-def change(asked: Asked, webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
+def change(asked: Asked, webhook_id: str, body: JsonObject) -> tuple[str, str | None]:
     """Change a webhook, and return its object and its new secret, if it gets one."""
     id = webhook_id_of(webhook_id)
     if "url" in body:

@@ -2,6 +2,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
@@ -30,7 +31,7 @@ def introspect() -> Response:
     return jsonify(active=False)
 
 
-def _of_session(token: str, client: Any) -> dict[str, Any] | None:
+def _of_session(token: str, client: Any) -> JsonObject | None:
     if client and not client.introspects_sessions:
         return None
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.links.targets import requested_target
@@ -23,7 +24,7 @@ from sql.acts import Act
 _SIGN_UPS = ("signup", "sms_signup")
 
 
-def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
+def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     """Send a message and return its id. Every address runs the same statements and writes a message, perhaps
     of kind `none`.
     """

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.core import json_bodies, promises
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends
@@ -131,7 +132,7 @@ def open_session(
     )
 
 
-def _columns_of(proof: Proof, now: datetime) -> dict[str, Any]:
+def _columns_of(proof: Proof, now: datetime) -> JsonObject:
     """Return the columns of a new session about its level, methods and proofs."""
     if opener := proof.opener:
         return {
@@ -193,7 +194,7 @@ def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
     return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
 
-def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
+def tokens(parts: Latchkey, session: Session) -> JsonObject:
     access_tokens = parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
         "access_token": access_tokens.sign(claims_of(parts, session.issue, compose(parts, session))),

@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
@@ -52,14 +53,14 @@ class _NewUser(Exception):
     """The hook has not been asked about the new user."""
 
 
-def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
+def sign_in_with_id_token(asked: Asked, body: JsonObject) -> Session:
     """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
     outcome = sign_in(asked, identity, for_client=True, id_token=id_token)
     return found(outcome.session, "unexpected_failure")
 
 
-def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
+def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, JsonObject]:
     """Return the identity of a valid id_token, and the parameters of `spend_id_token`."""
     provider = find_provider(asked, body["provider"])
     try:

@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
@@ -37,7 +38,7 @@ def provider_named(asked: Asked, name: str) -> Provider:
     return provider
 
 
-def new_secrets(scopes: str | None) -> dict[str, Any]:
+def new_secrets(scopes: str | None) -> JsonObject:
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
 
 
@@ -46,7 +47,7 @@ def write_flow(
     db: Database | Transaction,
     provider: Provider,
     state: str,
-    secrets: dict[str, Any],
+    secrets: JsonObject,
     **columns: Any,
 ) -> None:
     """Write a flow of a `browser_hash`, or of a `user_id` and `session_id` to link an identity."""

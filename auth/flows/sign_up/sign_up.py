@@ -2,6 +2,7 @@ import uuid
 from functools import partial
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
 from auth.flows.messages import outgoing
@@ -20,7 +21,7 @@ from sql.acts import Act
 _TAKEN = "user_already_exists"
 
 
-def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
+def sign_up(asked: Asked, body: JsonObject) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `WeakPassword`.
@@ -46,7 +47,7 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
     )
 
 
-def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
+def sign_up_anonymously(asked: Asked, body: JsonObject) -> Session:
     """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
@@ -104,9 +105,7 @@ def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Ses
     return session
 
 
-def _sign_up_unconfirmed(
-    asked: Asked, columns: dict[str, Any], body: dict[str, Any]
-) -> "queries.InsertSignUp":
+def _sign_up_unconfirmed(asked: Asked, columns: dict[str, Any], body: JsonObject) -> "queries.InsertSignUp":
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
@@ -167,7 +166,7 @@ def dispute(
     owner: "queries.SelectPerson | None",
     *,
     password_hash: str | None = None,
-    user_metadata: dict[str, Any] | None = None,
+    user_metadata: JsonObject | None = None,
 ) -> None:
     """Leave nobody's password and data of an address with several sign-ups, until its proof.
 
@@ -185,7 +184,7 @@ def dispute(
 
 
 def create_addressed_user(
-    tx: Transaction, body: dict[str, Any], new_id: str | None, made_by: str, **columns: Any
+    tx: Transaction, body: JsonObject, new_id: str | None, made_by: str, **columns: Any
 ) -> str | None:
     """Create a user without a sign-up, if an id is given. Return the id, or None if the address is taken."""
     defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}, "is_invited": False}
