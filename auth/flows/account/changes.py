@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from auth.core.json_bodies import JsonObject
@@ -47,7 +46,7 @@ class _NewPassword:
 
 
 def change_user(
-    asked: Asked, body: JsonObject, link: Mapping[str, str | bytes | None] | None = None
+    asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
@@ -88,7 +87,7 @@ def change_user(
             new = {"new_email": email, "new_phone": phone}
             user = queries.change_user(act, user_id=caller.id, user_metadata=body.get("data"), **new)
             for address in requested:
-                first_address.request_address(asked, act, caller, address, link or {}, body.get("channel"))
+                first_address.request_address(asked, act, caller, address, link, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
             if password and password.is_same:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.messages.outgoing import notify
@@ -15,11 +15,20 @@ from sql import acts, queries
 from sql.acts import Act
 
 
+class Request(Protocol):
+    """A row with what an application asks for."""
+
+    @property
+    def scopes(self) -> Sequence[str]: ...
+    @property
+    def resource(self) -> str | None: ...
+
+
 def own(asked: Asked) -> list[JsonObject]:
     """Return the caller's grants, newest first; none where applications are disabled."""
     if not asked.settings.oauth_server:
         return []
-    found: list[dict[str, Any]] = json.loads(
+    found: list[JsonObject] = json.loads(
         asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants
     )
     return found
@@ -31,7 +40,7 @@ def add(
     user: Person,
     client: "queries.SelectAskingClient",
     scopes: Sequence[str],
-    request: Any,
+    request: Request,
     *,
     is_first: bool,
 ) -> None:

@@ -42,8 +42,8 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
-        own = {"is_invited": purpose == "invite", "password_hash": password_hash}
-        create_addressed_user(act, body, new_id, "link", **own)
+        is_invited = purpose == "invite"
+        create_addressed_user(act, body, new_id, "link", password_hash=password_hash, is_invited=is_invited)
 
     with acts.on_found(asked.db, find, before=insert) as (act, holders):
         row = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)

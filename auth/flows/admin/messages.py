@@ -2,7 +2,6 @@
 
 import uuid
 from functools import partial
-from typing import Any
 
 from auth.core import promises
 from auth.core.json_bodies import JsonObject
@@ -91,7 +90,7 @@ def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body
 
 
 def _write_invitation(
-    asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
+    asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: object
 ) -> str:
     message = outgoing.Message(asked, email, code=False, lifetime=promises.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
@@ -104,7 +103,7 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     if not email:
         raise ApiError("undue.validation_failed")
     admission.check_channel(asked, email, None)
-    message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
+    message, target = outgoing.Message(asked, email), requested_target(asked, "recovery", {})
     outgoing.take_quota(asked, email)
     with targets.act(asked) as act:
         targets.lock(asked, act, user_id)
@@ -112,8 +111,8 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
         dispute(act, recipient.holder)
-        bound_to = {"browser_hash": None, **asked.device}
-        write_requested(act, message, "recovery", user_id, link, bound_to)
+        columns = outgoing.TokenColumns(redirect_to=target, **asked.device)
+        write_requested(act, message, "recovery", user_id, columns)
         details = {"purpose": "recovery", "is_sent": True}
         audit.record(act, user_id, email, ["message_requested"], [], **details)
 
@@ -180,10 +179,14 @@ def _request_again(
     if recipient.user_id != message.user_id or not recipient.is_due:
         raise ApiError("undue.validation_failed")
     again = outgoing.Message(asked, message.recipient)
-    link = {"redirect_to": message.variables.get("redirect_to")}
-    columns = ("code_challenge", "browser_hash", "user_agent", "ip")
-    bound_to = {name: getattr(message, name) for name in columns}
-    write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
+    columns = outgoing.TokenColumns(
+        redirect_to=message.variables.get("redirect_to"),
+        code_challenge=message.code_challenge,
+        browser_hash=message.browser_hash,
+        user_agent=message.user_agent,
+        ip=message.ip,
+    )
+    write_requested(tx, again, purpose, message.user_id, columns, **variables)
 
 
 def _invite_again(

@@ -1,7 +1,7 @@
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import legacy
@@ -93,7 +93,7 @@ def change_addresses(asked: Asked, user_id: str, changed: JsonObject) -> None:
         update_user(asked, user_id, changed)
 
 
-def replace_metadata(asked: Asked, user_id: str, wanted: Mapping[str, Any]) -> None:
+def replace_metadata(asked: Asked, user_id: str, wanted: JsonObject) -> None:
     """Replace all metadata of a user, unless it has changed since the `version` that an administrator saw."""
     with targets.on(asked, user_id) as (act, before):
         if metadata_version(before) != wanted["version"]:

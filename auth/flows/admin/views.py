@@ -117,7 +117,7 @@ def list_users() -> Response:
 
 
 @functools.lru_cache(maxsize=64)
-def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
+def _large_total(filters: tuple[tuple[str, object], ...], _period: int) -> int:
     return searches.count_users(latchkey.db, dict(filters))
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from auth.core import promises
 from auth.core.json_bodies import JsonObject
@@ -11,9 +11,10 @@ from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
-from sql import queries
+from sql import Runner, queries
 
 T = TypeVar("T")
+P = ParamSpec("P")
 # The user of test events: example.com is reserved (RFC 2606).
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
@@ -73,9 +74,11 @@ def found_webhook(row: T | None) -> T:
     return found(row, "webhook.not_found")
 
 
-def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
+def _act(
+    asked: Asked, query: Callable[Concatenate[Runner, P], T | None], *args: P.args, **values: P.kwargs
+) -> T:
     with targets.act(asked) as act:
-        return found_webhook(query(act, **values))
+        return found_webhook(query(act, *args, **values))
 
 
 def _sent(row: "queries.RedeliverEvent | queries.SendTestEvent") -> str:

@@ -346,7 +346,7 @@ def _record(
     act: str,
     factor: Named,
     event: str | None,
-    **others: Any,
+    **others: object,
 ) -> None:
     details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

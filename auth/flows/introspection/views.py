@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Protocol
 
 from flask import Blueprint, Response, jsonify
 
@@ -11,6 +11,13 @@ from auth.web.input import read_body
 from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
+
+
+class _Client(Protocol):
+    @property
+    def introspects_sessions(self) -> bool: ...
+
+
 _Introspection = schemas.Input.of(token=fields.LongText(required=True))
 
 
@@ -31,7 +38,7 @@ def introspect() -> Response:
     return jsonify(active=False)
 
 
-def _of_session(token: str, client: Any) -> JsonObject | None:
+def _of_session(token: str, client: _Client | None) -> JsonObject | None:
     if client and not client.introspects_sessions:
         return None
     try:

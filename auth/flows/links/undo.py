@@ -17,7 +17,7 @@ from auth.flows.factors import factor_codes
 from auth.flows.factors.factors import delete as delete_factors
 from auth.flows.links.finding import find_link, good_link, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
-from auth.flows.messages.outgoing import notify
+from auth.flows.messages.outgoing import notify_without_link
 from auth.flows.passkeys import assertions
 from auth.rules import links
 from auth.rules.factors import may_be_copy
@@ -190,5 +190,5 @@ def _give_back(asked: Asked, act: Act, user: "queries.SelectPerson", address: st
         audit.record(act, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link, which could take the account away again.
-        notify(asked, act, user, "email_changed", undo=False, new_email=address)
+        notify_without_link(asked, act, user, "email_changed", new_email=address)
     prove_address(act, person_of(act, user.id), kind, address, "undo")

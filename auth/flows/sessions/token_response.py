@@ -189,7 +189,7 @@ def raise_session(
     return Session(**row._asdict(), issue=issue)
 
 
-def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
+def token_response(parts: Latchkey, session: Session, **members: object) -> str:
     """Return the body of the response, as JSON."""
     return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
@@ -326,7 +326,9 @@ def open_for_application(
     return session
 
 
-def record_sign_in(act: acts.Act, person: "queries.SelectPerson", session: Session, **details: Any) -> None:
+def record_sign_in(
+    act: acts.Act, person: "queries.SelectPerson", session: Session, **details: object
+) -> None:
     """Write the audit row and the event of a new session."""
     details["session_id"] = session.session_id
     audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)
