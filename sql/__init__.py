@@ -285,6 +285,12 @@ class Database(Runner):
         """
         return self.begin(Transaction, BEGIN)
 
+    def search(self) -> AbstractContextManager[Transaction]:
+        """Like `transaction`, for statements that Postgres plans with their values: conditions on values that
+        are null vanish, and an index gives the order.
+        """
+        return self.begin(Transaction, f"{BEGIN}; SET LOCAL plan_cache_mode = force_custom_plan")
+
     @contextmanager
     def begin(self, kind: type[T], begin: str) -> Iterator[T]:
         """Run the block's statements as one transaction of a kind, which `begin` begins."""

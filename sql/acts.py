@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import psycopg2
 
@@ -36,6 +36,7 @@ class Facts(Protocol):
 
 F = TypeVar("F", bound=Facts | None)
 P = ParamSpec("P")
+R = TypeVar("R")
 # Looks for the users to lock, by something that may change: an address, a link, an identity.
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
@@ -72,11 +73,13 @@ class Act(Transaction):
             self._acted_at = row.now
         return row
 
-    def record_verdict(self, record: Callable[..., Any], **parameters: Any) -> Any:
+    def record_verdict(
+        self, record: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs
+    ) -> R:
         """Run a statement that records a verdict, and return its row."""
         self._follow(_COUNTS)
         self.has_verdict = True
-        return record(self, **parameters)
+        return record(self, *args, **given)
 
     def drop_verdict(self) -> None:
         """Let the act raise its refusal, and roll back a verdict that nobody may learn."""

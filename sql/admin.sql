@@ -65,11 +65,6 @@ SELECT end_refused_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acte
   FROM users AS u
  WHERE u.id = :user_id;
 
--- name: plan_with_values()
--- Plans the statements of the transaction with their values: conditions on values that are null vanish, and an
--- index gives the order.
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true);
-
 -- name: sample_users(q text) -> row
 -- The number of a thousand users that a search finds; ids are random. Postgres estimates the same for every
 -- prefix of a word, and new rows have no statistics.

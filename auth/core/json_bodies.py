@@ -5,8 +5,10 @@ import math
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
+# The members of an object, which a schema has checked or our own code has written.
+JsonObject: TypeAlias = dict[str, Any]
 MAX_DEPTH = 32
 # Brackets and commas outside of strings: the most that two objects of metadata, 8 KiB each, can contain.
 MAX_STRUCTURE = 16_384
@@ -22,7 +24,7 @@ class InvalidJson(Exception):
     """The message is for users."""
 
 
-def decode(body: bytes) -> dict[str, Any]:
+def decode(body: bytes) -> JsonObject:
     """Return the object in a body; an empty body is an empty object. Raises `InvalidJson`."""
     if not body.strip():
         return {}
@@ -45,7 +47,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return value
 
 
-def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, object]]) -> JsonObject:
     """Return an object. Raises `InvalidJson` if it repeats a member, which parsers read differently."""
     members = dict(pairs)
     if len(members) < len(pairs):

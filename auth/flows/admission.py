@@ -4,9 +4,8 @@ Nothing is read first: the hook is asked about a taken address as about a free o
 answer nor its time reveals which it is. Administrators vouch for addresses, and ask only about new users.
 """
 
-from typing import Any
-
 from auth.core.addresses import is_email, is_possible_phone
+from auth.core.json_bodies import JsonObject
 from auth.rules import admission
 from auth.rules.refusals import Refusal
 from auth.rules.users import AddressKind
@@ -21,7 +20,7 @@ def check(
     email: str | None,
     phone: str | None,
     *,
-    data: dict[str, Any] | None = None,
+    data: JsonObject | None = None,
     is_first: bool = True,
     doing: str = "Sign-in",
 ) -> None:
@@ -43,7 +42,7 @@ def ask_hook(
     email: str | None,
     phone: str | None,
     *,
-    data: dict[str, Any] | None = None,
+    data: JsonObject | None = None,
     provider: str | None = None,
 ) -> None:
     """Let the operator's hook refuse, like `check`, addresses that a provider or an administrator gives."""

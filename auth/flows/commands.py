@@ -202,7 +202,7 @@ def ask(question: str) -> None:
         raise click.ClickException("Nothing was changed. To go ahead, answer y, or add --yes.")
 
 
-def show(outcome: Mapping[str, Any], *lines: str) -> None:
+def show(outcome: Mapping[str, object], *lines: str) -> None:
     """Print an outcome as a line of JSON or as text."""
     for line in (json.dumps(outcome),) if prints_json() else lines:
         click.echo(line)

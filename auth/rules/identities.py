@@ -5,24 +5,25 @@ The provider of an identity signs in the user who has its subject: a constraint 
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person, User
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomersProvider:
-    """The provider of a customer, which signs in addresses of its domains."""
+class CustomersProvider(Protocol):
+    """A row with the provider of a customer, which signs in addresses of its domains."""
 
-    is_enabled: bool
-    domains: frozenset[str]
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def domains(self) -> Collection[str]: ...
 
 
 def refusal_of_customer(provider: CustomersProvider | None, email: str | None) -> Refusal | None:
     """Refuse what a customer's provider says about an address of others. None has another issuer now."""
-    if provider is None or not provider.is_enabled:
+    if provider is None or not provider.enabled:
         return "sso_provider_disabled"
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
 

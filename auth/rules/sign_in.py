@@ -1,6 +1,5 @@
 """Whether a user may sign in, and whether a password or an authorization code is one to sign in with."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -10,13 +9,17 @@ from auth.rules.sessions import Session, end_of_session
 from auth.rules.users import Person, User, is_banned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationCode:
-    """A code of RFC 7636. `is_handed_on` if a session on our pages has issued it for an application."""
+class AuthorizationCode(Protocol):
+    """A row with a code of RFC 7636. `session_id` is the session that it opened, `opened_by` one on our pages
+    that has issued it for an application.
+    """
 
-    expires_at: datetime
-    is_used: bool = False
-    is_handed_on: bool = False
+    @property
+    def expires_at(self) -> datetime: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def opened_by(self) -> str | None: ...
 
 
 class Confirmation(Protocol):
@@ -71,10 +74,11 @@ def verdict_on_code(
     """
     if code is None or user is None or code.expires_at <= now:
         return "flow_state_not_found"
-    if not code.is_used and code.is_handed_on and end_of_session(user, opener, policy, now):
+    is_used = code.session_id is not None
+    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy, now):
         return "flow_state_not_found"
     if not is_right:
         return "bad_code_verifier"
-    if code.is_used:
+    if is_used:
         return "reused"
     return "user_banned" if is_banned(user, now) else None

@@ -1,5 +1,7 @@
 """Cookies that bind a flow to its browser, with 256 random bits each, and cookies for preferences."""
 
+from typing import TypedDict
+
 from flask import Response, after_this_request, request
 
 from auth.core import promises
@@ -30,8 +32,14 @@ def browser_name(secret: str) -> str | None:
     return f"browser {digest.hex()}" if digest else None
 
 
-def bound() -> dict[str, bytes | None]:
-    """Bind the link and code of a request to this browser, and return the member of the request's body."""
+class Bound(TypedDict):
+    """What links and codes are bound to: a member of the request's body."""
+
+    browser_hash: bytes | None
+
+
+def bound() -> Bound:
+    """Bind the link and code of a request to this browser."""
     value = browser_secret(WAITING)
 
     @after_this_request

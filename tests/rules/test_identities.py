@@ -1,13 +1,20 @@
 """Which provider signs in which user, an example for each sentence of the rule."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
-from auth.rules.identities import CustomersProvider, refusal_of_customer, refusal_of_customers_user
+from auth.rules.identities import refusal_of_customer, refusal_of_customers_user
 from tests.support.rule_rows import Person
 
-EXAMPLE = CustomersProvider(is_enabled=True, domains=frozenset({"example.com"}))
+
+@dataclass(frozen=True)
+class Provider:
+    enabled: bool
+    domains: frozenset[str]
+
+
+EXAMPLE = Provider(enabled=True, domains=frozenset({"example.com"}))
 ALICE = Person(email="alice@example.com", email_proved=True)
 UNPROVED = replace(ALICE, email_proved=False)
 OF_OTHERS = "customer.email_address_not_authorized"
@@ -19,7 +26,7 @@ OF_OTHERS = "customer.email_address_not_authorized"
         (EXAMPLE, "alice@example.com", None),
         (EXAMPLE, "alice@sub.example.com", OF_OTHERS),
         (EXAMPLE, None, OF_OTHERS),
-        (replace(EXAMPLE, is_enabled=False), "alice@example.com", "sso_provider_disabled"),
+        (replace(EXAMPLE, enabled=False), "alice@example.com", "sso_provider_disabled"),
         (None, "alice@example.com", "sso_provider_disabled"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 from auth.rules import sign_in
 from tests.support.rule_rows import (
@@ -24,7 +25,7 @@ MUTANTS = [
 ]
 MUTANTS_OF_CODES = [
     ("code.expires_at <= now", "code.expires_at < now"),
-    ("not code.is_used and code.is_handed_on", "code.is_handed_on"),
+    ("not is_used and code.opened_by", "code.opened_by"),
     ("    if not is_right:\n", "    if False:\n"),
     ("end_of_session(user, opener, policy, now)", "False"),
 ]
@@ -95,10 +96,10 @@ def code(tables: Tables) -> dict[str, object]:
 
 def decide_code(rules, case: Case) -> str | None:
     asked = case.asked
-    sent = rules.AuthorizationCode(
+    sent = SimpleNamespace(
         expires_at=datetime.fromisoformat(asked["expires_at"]),
-        is_used=asked["is_used"],
-        is_handed_on=asked["is_handed_on"],
+        session_id="used" if asked["is_used"] else None,
+        opened_by="a browser" if asked["is_handed_on"] else None,
     )
     opener = case.session if asked["is_handed_on"] else None
     facts = {"is_right": asked["is_right"], "policy": case.policy, "now": case.now}

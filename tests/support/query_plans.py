@@ -22,7 +22,7 @@ class Plan(NamedTuple):
     sorts: bool
 
 
-def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any) -> Plan:
+def plan_of(url: str, name: str, first: str | None = None, mode: str = "auto", /, **parameters: Any) -> Plan:
     """Return the plan of a prepared statement after several executions, and undo its changes.
 
     The statement `first` runs before it in the same transaction.
@@ -33,8 +33,8 @@ def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any)
     try:
         connection.autocommit = False
         with connection.cursor() as cursor:
-            # As in a service; the Postgres of the tests makes only generic plans.
-            cursor.execute("SET LOCAL plan_cache_mode = auto")
+            # As in a service, by default; the Postgres of the tests makes only generic plans.
+            cursor.execute("SELECT set_config('plan_cache_mode', %s, true)", (mode,))
             if first:
                 cursor.execute(STATEMENTS[first].direct, given)
             cursor.execute(statement.prepare(), {})

@@ -65,7 +65,7 @@ def submit_passkey_proof(problem: Problem | None = None) -> Response:
 def request_proof_code(problem: Problem | None = None) -> Response:
     if problem:
         return _page(problem)
-    send_reauthentication_code(current_asked(), guard.live_caller(), cookies.bound())
+    send_reauthentication_code(current_asked(), guard.live_caller(), **cookies.bound())
     return redirect_to_own(_here(is_sent=True))
 
 

@@ -12,6 +12,7 @@ from auth.flows.account.changes import change_user
 from auth.flows.links.finding import by_code
 from auth.flows.links.spending import Redirect, spend
 from auth.flows.messages import outgoing
+from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
 from auth.rules.users import ADDRESS_KINDS, AddressKind
@@ -63,7 +64,7 @@ def address(kind: AddressKind, problem: Problem | None = None) -> Response:
         new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
         back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
         known = getattr(guard.live_caller(), kind)
-        changed = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+        changed = change_user(asked, {kind: new}, TokenColumns(redirect_to=back, **browser))
         if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
             return redirect_to_own("account", f"{kind}_stays")
         query = {"typed": waiting.keep_address(asked, new, **browser, has_asked=True)}

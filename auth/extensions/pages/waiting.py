@@ -86,7 +86,7 @@ def told_of_code(wait: object) -> Mapping[str, Any] | None:
 
 
 def redirect_to_code(
-    path: str, address: str, browser: dict[str, Any], *, has_asked: bool, problem: Problem | None = None
+    path: str, address: str, browser: cookies.Bound, *, has_asked: bool, problem: Problem | None = None
 ) -> Response:
     """Redirect to the page that asks for the code of an address and shows the problem, if any."""
     query = {"typed": waiting.keep_address(current_asked(), address, **browser, has_asked=has_asked)}
@@ -109,7 +109,7 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     return redirect_when_sent(path, address, browser, wait)
 
 
-def redirect_when_sent(path: str, address: str, browser: dict[str, Any], wait: float) -> Response:
+def redirect_when_sent(path: str, address: str, browser: cookies.Bound, wait: float) -> Response:
     """Redirect to the page that asks for a code. It shows how long to `wait` if the request was too early."""
     problem = problem_of(outgoing.too_early(address, wait)) if wait else None
     return redirect_to_code(path, address, browser, has_asked=True, problem=problem)

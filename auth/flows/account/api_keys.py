@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
@@ -19,7 +20,7 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def add(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
+def add(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
     """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
     given = give_proof(asked, known, body, adding("api_key"))
     id, key = new_key()
@@ -41,7 +42,7 @@ def add(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
     return row.object | {"key": key}
 
 
-def own(asked: Asked) -> list[dict[str, Any]]:
+def own(asked: Asked) -> list[JsonObject]:
     """Return the caller's API keys, newest first; none where they are disabled."""
     if not asked.settings.api_keys:
         return []

@@ -1,7 +1,6 @@
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
 from auth.flows.account import removal
@@ -47,7 +46,7 @@ class _NewPassword:
 
 
 def change_user(
-    asked: Asked, body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
+    asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
@@ -77,7 +76,8 @@ def change_user(
     with acts.on_found(asked.db, find) as (act, _):
         caller = admit_caller(asked, act, *wish.acts, given=given)
         if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
-            removal.withdraw_changes(act, caller, wish.kept)
+            if wish.kept:
+                removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password:
                 _set_password(asked, act, caller, wish.known.password_hash, password.hash)
@@ -87,7 +87,7 @@ def change_user(
             new = {"new_email": email, "new_phone": phone}
             user = queries.change_user(act, user_id=caller.id, user_metadata=body.get("data"), **new)
             for address in requested:
-                first_address.request_address(asked, act, caller, address, link or {}, body.get("channel"))
+                first_address.request_address(asked, act, caller, address, link, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
             if password and password.is_same:
@@ -104,7 +104,7 @@ def change_user(
     return change_user(asked, body, link)
 
 
-def _change_metadata(asked: Asked, metadata: dict[str, Any] | None) -> "queries.ChangeUser":
+def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, change("metadata"))
         user = queries.change_user(
@@ -115,7 +115,7 @@ def _change_metadata(asked: Asked, metadata: dict[str, Any] | None) -> "queries.
         return user
 
 
-def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
+def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     act = remove("account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
@@ -130,7 +130,7 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
     return row.moment
 
 
-def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
+def _read(asked: Asked, body: JsonObject) -> _Wish:
     """Return the changes of a body that has more than metadata."""
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
@@ -146,7 +146,7 @@ def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
     return _Wish(known, acts, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> tuple[Proof | None, _NewPassword | None]:
+def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _NewPassword | None]:
     """Return the kind of a body's proof, if one is needed, and its new password."""
     known, password = wish.known, body.get("password")
     if password is None:

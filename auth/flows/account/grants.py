@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
@@ -14,11 +15,20 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def own(asked: Asked) -> list[dict[str, Any]]:
+class Request(Protocol):
+    """A row with what an application asks for."""
+
+    @property
+    def scopes(self) -> Sequence[str]: ...
+    @property
+    def resource(self) -> str | None: ...
+
+
+def own(asked: Asked) -> list[JsonObject]:
     """Return the caller's grants, newest first; none where applications are disabled."""
     if not asked.settings.oauth_server:
         return []
-    found: list[dict[str, Any]] = json.loads(
+    found: list[JsonObject] = json.loads(
         asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants
     )
     return found
@@ -30,7 +40,7 @@ def add(
     user: Person,
     client: "queries.SelectAskingClient",
     scopes: Sequence[str],
-    request: Any,
+    request: Request,
     *,
     is_first: bool,
 ) -> None:

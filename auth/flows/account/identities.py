@@ -1,8 +1,8 @@
 from dataclasses import replace
-from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.text.moments import iso_8601
 from auth.core.tokens import one_time
@@ -46,21 +46,32 @@ def begin(
         # Not the password, because logs keep the URL.
         accepted = "nonce with the code that GET /reauthenticate sends"
         caller = admit_caller(asked, act, add("identity"), given=given, accepted=accepted)
-        owner = {"user_id": caller.id, "session_id": asked.caller.session_id}
-        write_flow(asked, act, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
+        secrets, session_id = new_secrets(scopes), asked.caller.session_id
+        write_flow(
+            asked,
+            act,
+            provider,
+            state,
+            secrets,
+            redirect_to=redirect_to,
+            user_id=caller.id,
+            session_id=session_id,
+        )
     return state
 
 
-def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
+def link(asked: Asked, flow: "queries.SpendOauthFlow", identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow."""
     # `begin` has checked the token and the proof against the factors at that time. Since then, the user's
     # first factor may have raised the session.
-    ids = {"user_id": flow.user_id, "session_id": flow.session_id}
-    known = found(queries.select_person(asked.db, **ids), "session_not_found")
+    known = found(
+        queries.select_person(asked.db, user_id=flow.user_id, session_id=flow.session_id), "session_not_found"
+    )
+    session_id = found(flow.session_id, "session_not_found")
     aal = level_at(known, flow.created_at)
-    asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
-    _ask(asked, identity, flow.user_id)
-    with acts.on(asked.db, flow.user_id) as act:
+    asked = replace(asked, user=Caller(known.id, session_id, None, aal), level=Level.SESSION)
+    _ask(asked, identity, known.id)
+    with acts.on(asked.db, known.id) as act:
         try:
             user = admit_caller(asked, act, add("identity"), given="begun")
         except ApiError:
@@ -69,10 +80,10 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
         if user.converted_at and user.converted_at > flow.created_at:
             # Begun by an anonymous user, without a proof.
             raise proof_refusal()
-        _add(asked, act, user, identity, flow.session_id)
+        _add(asked, act, user, identity, session_id)
 
 
-def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
+def link_by_id_token(asked: Asked, body: JsonObject) -> Session:
     """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
     refresh token.
     """

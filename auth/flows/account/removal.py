@@ -1,8 +1,8 @@
 """Removing addresses, identities, recent additions, and pending addresses."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
 from auth.flows import ends
@@ -23,7 +23,7 @@ from sql.acts import Act
 _FACTORS = ("totp", "webauthn", "passkey")
 
 
-def list_recent(on: Runner, user_id: str) -> list[dict[str, Any]]:
+def list_recent(on: Runner, user_id: str) -> list[JsonObject]:
     """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
     rows = queries.list_additions(on, user_id=user_id)
     return [

@@ -3,6 +3,7 @@ from flask import Blueprint, Response, jsonify
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user, delete_caller
 from auth.flows.factors import factor_schemas
+from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
@@ -60,7 +61,8 @@ def update_user() -> Response:
     if any(json_body().get(name) is not None for name in ADDRESS_KINDS):
         limits.count("change_address", guard.caller_on_network())
     body = read_body(_UserChange())
-    link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}
+    target, code_challenge = checked_redirect(asked, body), body.get("code_challenge")
+    link = TokenColumns(redirect_to=target, code_challenge=code_challenge)
     return JsonResponse(change_user(asked, body, link).user_object)
 
 

@@ -9,7 +9,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import promises
 from auth.core.tokens import one_time
 from auth.flows import ends
-from auth.flows.messages.outgoing import TOKEN_COLUMNS
+from auth.flows.messages.outgoing import NO_COLUMNS
 from auth.web import audit
 from auth.web.asked import Asked
 from sql import acts, queries
@@ -94,6 +94,6 @@ def write_code(asked: Asked, user_id: str, email: str) -> str | None:
             code_lifetime=promises.MAIL_CODE_LIFETIME,
             token_hash=None,
             link_lifetime=None,
-            **TOKEN_COLUMNS,
+            **NO_COLUMNS,
         )
     return code

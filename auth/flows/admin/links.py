@@ -3,8 +3,8 @@
 import json
 import uuid
 from functools import partial
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
 from auth.flows.links.targets import requested_target
@@ -20,7 +20,7 @@ from sql.acts import Act
 _CREATING = ("signup", "invite")
 
 
-def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
+def generate(asked: Asked, body: JsonObject) -> JsonObject:
     """Create the link and the code of a `NewLink` body. Return them with the user object.
 
     Raises `WeakPassword`.
@@ -42,8 +42,8 @@ def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
-        own = {"is_invited": purpose == "invite", "password_hash": password_hash}
-        create_addressed_user(act, body, new_id, "link", **own)
+        is_invited = purpose == "invite"
+        create_addressed_user(act, body, new_id, "link", password_hash=password_hash, is_invited=is_invited)
 
     with acts.on_found(asked.db, find, before=insert) as (act, holders):
         row = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
@@ -71,7 +71,7 @@ def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take_over(
-    act: Act, user: "queries.SelectPerson", purpose: str, body: dict[str, Any], password_hash: str | None
+    act: Act, user: "queries.SelectPerson", purpose: str, body: JsonObject, password_hash: str | None
 ) -> None:
     """Let a sign-up or an invitation take over an unconfirmed user."""
     if user.email_confirmed_at is not None:

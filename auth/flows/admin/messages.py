@@ -2,9 +2,9 @@
 
 import uuid
 from functools import partial
-from typing import Any
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission
@@ -27,12 +27,12 @@ from sql.acts import Act
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
 
 
-def invitation(email: str, groups: list[str]) -> dict[str, Any]:
+def invitation(email: str, groups: list[str]) -> JsonObject:
     """Return the `Invitation` body of an address and the names of groups."""
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing) -> tuple[str, str]:
+def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
@@ -80,7 +80,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: dict[str, Any]) -> str:
+def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: JsonObject) -> str:
     if not has_open_invitation(user):
         raise ApiError("email_exists")
     targets.check(asked, act, user)
@@ -90,7 +90,7 @@ def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body
 
 
 def _write_invitation(
-    asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
+    asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: object
 ) -> str:
     message = outgoing.Message(asked, email, code=False, lifetime=promises.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
@@ -103,7 +103,7 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     if not email:
         raise ApiError("undue.validation_failed")
     admission.check_channel(asked, email, None)
-    message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
+    message, target = outgoing.Message(asked, email), requested_target(asked, "recovery", {})
     outgoing.take_quota(asked, email)
     with targets.act(asked) as act:
         targets.lock(asked, act, user_id)
@@ -111,8 +111,8 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
         dispute(act, recipient.holder)
-        bound_to = {"browser_hash": None, **asked.device}
-        write_requested(act, message, "recovery", user_id, link, bound_to)
+        columns = outgoing.TokenColumns(redirect_to=target, **asked.device)
+        write_requested(act, message, "recovery", user_id, columns)
         details = {"purpose": "recovery", "is_sent": True}
         audit.record(act, user_id, email, ["message_requested"], [], **details)
 
@@ -169,7 +169,7 @@ def resend(asked: Asked, message_id: str) -> None:
 
 
 def _request_again(
-    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     email, phone = (message.recipient if message.channel == each else None for each in ("email", "sms"))
@@ -179,14 +179,18 @@ def _request_again(
     if recipient.user_id != message.user_id or not recipient.is_due:
         raise ApiError("undue.validation_failed")
     again = outgoing.Message(asked, message.recipient)
-    link = {"redirect_to": message.variables.get("redirect_to")}
-    columns = ("code_challenge", "browser_hash", "user_agent", "ip")
-    bound_to = {name: getattr(message, name) for name in columns}
-    write_requested(tx, again, purpose, message.user_id, link, bound_to, **variables)
+    columns = outgoing.TokenColumns(
+        redirect_to=message.variables.get("redirect_to"),
+        code_challenge=message.code_challenge,
+        browser_hash=message.browser_hash,
+        user_agent=message.user_agent,
+        ip=message.ip,
+    )
+    write_requested(tx, again, purpose, message.user_id, columns, **variables)
 
 
 def _invite_again(
-    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     user = queries.select_person(tx, user_id=message.user_id, session_id=None)
     person = user and user

@@ -1,9 +1,8 @@
 """The schemas of what administrators send, to the API and the console."""
 
-from typing import Any
-
 from marshmallow import ValidationError, validates_schema
 
+from auth.core.json_bodies import JsonObject
 from auth.core.net import webhook_urls
 from auth.web import fields
 from auth.web.schemas import AdminInput, Input
@@ -24,7 +23,7 @@ class AnyUser(AdminInput):
     ban_duration = fields.BanDuration()
 
     @validates_schema
-    def has_one_password(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_one_password(self, data: JsonObject, **_kwargs: object) -> None:
         if "password" in data and "password_hash" in data:
             raise ValidationError("must be absent if there is a password", "password_hash")
 

@@ -1,7 +1,7 @@
 """Administrators' searches for users."""
 
 import re
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from auth.core import addresses, typed
 from sql import Database, queries
@@ -12,12 +12,22 @@ Filters = dict[str, Any]
 _MANY = 10
 
 
+class Order(TypedDict):
+    sort: str
+    descending: bool
+    page_size: int
+    page_offset: int
+
+
 def list_users(
-    db: Database, filters: Filters, *, most: int, **order: Any
+    db: Database,
+    filters: Filters,
+    *,
+    most: int,
+    **order: Unpack[Order],
 ) -> "queries.ListUsers | queries.FindUsers":
     """Return a page of the users that match, as JSON, and their total, which ends at `most` if many match."""
-    with db.transaction() as tx:
-        queries.plan_with_values(tx)
+    with db.search() as tx:
         q, is_by_age = filters["q"], order["sort"] == "created_at"
         if q is None or (is_by_age and queries.sample_users(tx, q=q).found >= _MANY):
             return queries.list_users(tx, **filters, **order, most=most)
@@ -26,9 +36,8 @@ def list_users(
 
 def count_users(db: Database, filters: Filters) -> int:
     """Return how many users match."""
-    nobody: dict[str, Any] = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
-    with db.transaction() as tx:
-        queries.plan_with_values(tx)
+    nobody: Order = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
+    with db.search() as tx:
         if filters["q"] is None:
             return queries.list_users(tx, **filters, **nobody, most=None).total
         return queries.find_users(tx, **filters, **nobody).total

@@ -10,6 +10,7 @@ from typing import Any
 
 from marshmallow import Schema
 
+from auth.core.json_bodies import JsonObject
 from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
@@ -60,7 +61,7 @@ class UserAct:
     """
 
     title: str
-    flow: Callable[[Asked, str, Mapping[str, Any], Claim], Mapping[str, Any]]
+    flow: Callable[[Asked, str, JsonObject, Claim], Mapping[str, Any]]
     effects: Callable[["queries.SelectEffects"], Iterable[str]]
     undo: str
     done: str
@@ -75,12 +76,12 @@ def name_of(user: "queries.SelectEffects | queries.SelectSummary | queries.Descr
     return user.email or user.phone or user.id
 
 
-def _ban(asked: Asked, id: str, options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
+def _ban(asked: Asked, id: str, options: JsonObject, claim: Claim) -> Mapping[str, Any]:
     body = {"ban_duration": options["ban_duration"]}
     return {"banned_until": json.loads(users.update_user(asked, id, body, claim=claim))["banned_until"]}
 
 
-def _unban(asked: Asked, id: str, options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
+def _unban(asked: Asked, id: str, options: JsonObject, claim: Claim) -> Mapping[str, Any]:
     """Lift a ban. The command can also void the password."""
     body, password_hash = {"ban_duration": None}, None
     if options.get("void_password"):
@@ -92,7 +93,7 @@ def _unban(asked: Asked, id: str, options: Mapping[str, Any], claim: Claim) -> M
     return {"banned_until": None}
 
 
-def _delete(asked: Asked, id: str, _options: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
+def _delete(asked: Asked, id: str, _options: JsonObject, claim: Claim) -> Mapping[str, Any]:
     users.delete_user(asked, id, claim=claim)
     return {}
 

@@ -1,8 +1,9 @@
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
@@ -28,7 +29,7 @@ class SignedOut(NamedTuple):
     api_keys: int
 
 
-def create_user(asked: Asked, body: dict[str, Any]) -> str:
+def create_user(asked: Asked, body: JsonObject) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
     if "role" in body and asked.actor != "service_role":
         raise ApiError("role.insufficient_permissions", "role: must be absent")
@@ -53,7 +54,7 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
         return found(queries.select_any_user(act, id=id), "user_not_found").user_object
 
 
-def hash_of(asked: Asked, body: dict[str, Any], user_id: str | None = None) -> str | None:
+def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str | None:
     """Return the hash for the password of a body, or of that hash. Raises `WeakPassword`."""
     if "password_hash" in body:
         try:
@@ -74,7 +75,7 @@ def hash_of(asked: Asked, body: dict[str, Any], user_id: str | None = None) -> s
 def update_user(
     asked: Asked,
     user_id: str,
-    body: dict[str, Any],
+    body: JsonObject,
     password_hash: str | None = None,
     *,
     claim: Claim = targets.nothing,
@@ -86,13 +87,13 @@ def update_user(
         return _update(asked, act, before, body, password_hash, holders)
 
 
-def change_addresses(asked: Asked, user_id: str, changed: dict[str, Any]) -> None:
+def change_addresses(asked: Asked, user_id: str, changed: JsonObject) -> None:
     """Apply the `email` and `phone` of a body, if there are any. The present address withdraws a change."""
     if changed:
         update_user(asked, user_id, changed)
 
 
-def replace_metadata(asked: Asked, user_id: str, wanted: Mapping[str, Any]) -> None:
+def replace_metadata(asked: Asked, user_id: str, wanted: JsonObject) -> None:
     """Replace all metadata of a user, unless it has changed since the `version` that an administrator saw."""
     with targets.on(asked, user_id) as (act, before):
         if metadata_version(before) != wanted["version"]:
@@ -111,7 +112,7 @@ def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> st
     return hashlib.sha256(metadata.encode()).hexdigest()
 
 
-def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
     """Return the members that a merge must change.
 
     Null removes a member. Unchanged numbers keep every digit.
@@ -162,7 +163,7 @@ def _update(
     asked: Asked,
     act: Act,
     before: "queries.SelectPerson",
-    body: dict[str, Any],
+    body: JsonObject,
     password_hash: str | None = None,
     holders: Sequence[str] = (),
 ) -> str:
@@ -199,7 +200,7 @@ def _update(
 
 
 def _update_others(
-    act: Act, before: "queries.SelectPerson", body: dict[str, Any], *, vouches_password: bool
+    act: Act, before: "queries.SelectPerson", body: JsonObject, *, vouches_password: bool
 ) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
@@ -228,7 +229,7 @@ def _remove(
     return providers
 
 
-def _set_address(act: Act, user_id: str, kind: AddressKind, body: dict[str, Any]) -> None:
+def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
     person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
     old = person.email if kind == "email" else person.phone
@@ -243,7 +244,7 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: dict[str, Any]
 
 
 def _record(
-    act: Act, before: "queries.SelectPerson", after: "queries.SelectPerson", body: dict[str, Any]
+    act: Act, before: "queries.SelectPerson", after: "queries.SelectPerson", body: JsonObject
 ) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.

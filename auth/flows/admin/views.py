@@ -7,6 +7,7 @@ from marshmallow import ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
 from auth.core import json_bodies
+from auth.core.json_bodies import JsonObject
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
@@ -42,7 +43,7 @@ class _NewLink(schemas.AdminInput):
     redirect_to = fields.Text()
 
     @validates_schema
-    def has_what_its_type_needs(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_what_its_type_needs(self, data: JsonObject, **_kwargs: object) -> None:
         if data.get("type") in _CHANGES and "new_email" not in data:
             raise ValidationError("must be given for a change of email", "new_email")
         if data.get("type") == "signup" and "password" not in data:
@@ -63,7 +64,7 @@ class _NewUser(AnyUser):
     phone_confirm = fields.Flag(load_default=False)
 
     @pre_load
-    def may_have_only_a_phone(self, data: dict[str, Any], **_kwargs: object) -> dict[str, Any]:
+    def may_have_only_a_phone(self, data: JsonObject, **_kwargs: object) -> JsonObject:
         if g.in_dialect and data.get("phone"):
             self.fields["email"].required = False
         return data
@@ -79,7 +80,7 @@ class _UsersQuery(AdminPageQuery):
     order = fields.Choice("asc", "desc", load_default="desc")
 
     @validates_schema
-    def has_filter_in_the_dialect(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_filter_in_the_dialect(self, data: JsonObject, **_kwargs: object) -> None:
         if "filter" in data and not g.in_dialect:
             raise ValidationError("is not a parameter of this list; use q", "filter")
 
@@ -116,7 +117,7 @@ def list_users() -> Response:
 
 
 @functools.lru_cache(maxsize=64)
-def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
+def _large_total(filters: tuple[tuple[str, object], ...], _period: int) -> int:
     return searches.count_users(latchkey.db, dict(filters))
 
 

@@ -2,22 +2,24 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.net import webhook_urls as webhooks
 from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
-from sql import queries
+from sql import Runner, queries
 
 T = TypeVar("T")
+P = ParamSpec("P")
 # The user of test events: example.com is reserved (RFC 2606).
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
-def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
+def create(asked: Asked, body: JsonObject, secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret."""
     _check_url(asked, body["url"])
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
@@ -30,7 +32,7 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
     return row.webhook_object, secret
 
 
-def change(asked: Asked, webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
+def change(asked: Asked, webhook_id: str, body: JsonObject) -> tuple[str, str | None]:
     """Change a webhook, and return its object and its new secret, if it gets one."""
     id = webhook_id_of(webhook_id)
     if "url" in body:
@@ -72,9 +74,11 @@ def found_webhook(row: T | None) -> T:
     return found(row, "webhook.not_found")
 
 
-def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
+def _act(
+    asked: Asked, query: Callable[Concatenate[Runner, P], T | None], *args: P.args, **values: P.kwargs
+) -> T:
     with targets.act(asked) as act:
-        return found_webhook(query(act, **values))
+        return found_webhook(query(act, *args, **values))
 
 
 def _sent(row: "queries.RedeliverEvent | queries.SendTestEvent") -> str:

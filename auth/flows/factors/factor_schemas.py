@@ -1,10 +1,9 @@
 """The marshmallow schemas of second factors, passkeys, recovery codes and proofs."""
 
-from typing import Any
-
 from marshmallow import ValidationError, validates_schema
 from marshmallow.fields import Nested
 
+from auth.core.json_bodies import JsonObject
 from auth.web import fields
 from auth.web.schemas import AdminInput, Input, Reauthentication
 
@@ -34,7 +33,7 @@ class FactorVerification(Input):
     webauthn = Nested(SecurityKeyResponse)
 
     @validates_schema
-    def has_one_response(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_one_response(self, data: JsonObject, **_kwargs: object) -> None:
         if ("code" in data) == ("webauthn" in data):
             raise ValidationError("give either a code or webauthn", "code")
 
@@ -58,7 +57,7 @@ class Proof(Reauthentication):
     credential = fields.Credential()
 
     @validates_schema
-    def has_a_credential(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_a_credential(self, data: JsonObject, **_kwargs: object) -> None:
         if not data:
             raise ValidationError(
                 "give current_password, nonce, factor_code or a passkey's credential", "current_password"

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from auth.core import promises
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
+from auth.core.json_bodies import JsonObject
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
@@ -40,7 +41,7 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
+def enrol(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
     """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
@@ -71,13 +72,13 @@ def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
     )
 
 
-def _app_members(asked: Asked, caller: Person, body: dict[str, Any], secret: str) -> dict[str, str]:
+def _app_members(asked: Asked, caller: Person, body: JsonObject, secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
     return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
 
 
-def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
+def challenge(asked: Asked, factor_id: str, site: JsonObject | None = None) -> JsonObject:
     """Write a challenge for one of the caller's factors. It is valid for five minutes and five tries."""
     _check_site(asked, site or {})
     sent: bytes | None = None
@@ -91,7 +92,7 @@ def challenge(asked: Asked, factor_id: str, site: dict[str, Any] | None = None) 
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(asked: Asked, act: acts.Act, caller: Person, factor: Factor) -> tuple[bytes, dict[str, Any]]:
+def _key_options(asked: Asked, act: acts.Act, caller: Person, factor: Factor) -> tuple[bytes, JsonObject]:
     """Return a challenge for a security key, and the member of the response that has its options."""
     site, known = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
     if factor.is_verified:
@@ -108,7 +109,7 @@ def _ceremony(factor: Factor) -> str:
     return "request" if factor.is_verified else "create"
 
 
-def _check_site(asked: Asked, sent: dict[str, Any]) -> None:
+def _check_site(asked: Asked, sent: JsonObject) -> None:
     site = asked.parts.relying_party
     if sent.get("rpId", site.id) != site.id:
         raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
@@ -164,7 +165,7 @@ def verify_webauthn(
     asked: Asked,
     factor_id: str,
     challenge_id: str,
-    sent: dict[str, Any],
+    sent: JsonObject,
     *,
     for_client: bool = False,
     added_before: datetime | None = None,
@@ -195,7 +196,7 @@ def verify_webauthn(
 def _use_key(
     asked: Asked,
     factor: Factor,
-    created: dict[str, Any],
+    created: JsonObject,
     credential: "queries.SelectCredential | None",
     assertion: Assertion | None,
     issue: Issue,
@@ -277,7 +278,7 @@ def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
     given = give_proof(asked, asked.live_caller(), body, act)
@@ -345,7 +346,7 @@ def _record(
     act: str,
     factor: Named,
     event: str | None,
-    **others: Any,
+    **others: object,
 ) -> None:
     details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

@@ -1,9 +1,10 @@
 """Recovery codes: create and remove them, and use one instead of a lost factor."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auth.core.factors import recovery_codes
+from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
@@ -23,7 +24,7 @@ class NewCodes(NamedTuple):
 
 
 def create(
-    asked: Asked, body: dict[str, Any], *, replaces: bool | None = None, with_factor: bool = False
+    asked: Asked, body: JsonObject, *, replaces: bool | None = None, with_factor: bool = False
 ) -> NewCodes:
     """Give the caller new recovery codes. `replaces` is whether older ones must exist, or must not.
 
@@ -47,7 +48,7 @@ def create(
     return NewCodes(codes, row.friendly_name, iso_8601(act.acted_at))
 
 
-def remove_all(asked: Asked, body: dict[str, Any]) -> None:
+def remove_all(asked: Asked, body: JsonObject) -> None:
     """Remove the caller's recovery codes."""
     act = remove("recovery_codes")
     given = give_proof(asked, asked.live_caller(), body, act)

@@ -1,7 +1,6 @@
-from typing import Any
-
 from flask import Blueprint, Response, jsonify
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.factors import factor_schemas, factors, recovery_codes
 from auth.flows.sessions.token_response import token_response
 from auth.web import Level, asks_more, audited, guard, schemas
@@ -176,7 +175,7 @@ def _verify_code() -> Response:
     return JsonResponse(token_response(asked.parts, recovery_codes.verify(asked, code, for_client=True)))
 
 
-def _own_codes() -> dict[str, Any]:
+def _own_codes() -> JsonObject:
     # A user has one set of codes, so its id is the user's.
     return {"id": guard.caller_id(), "type": "recovery_code"}
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
 from auth.core.text import names
 from auth.core.text.labels import quoted
@@ -83,7 +84,7 @@ def _is_open(way: str, locked: Set[str]) -> bool:
     return not any(blocked[what] for what in locked)
 
 
-def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
+def _claims(settings: Settings, db: Database, user_id: str) -> JsonObject | None:
     row = queries.select_any_user(db, id=user_id) if settings.token_claims else None
     return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
 

@@ -1,5 +1,6 @@
-from typing import Any, Protocol
+from typing import Protocol
 
+from auth.core.json_bodies import JsonObject
 from auth.core.text.labels import label, quoted, values_of
 from auth.core.text.moments import clock
 from auth.core.text.names import provider
@@ -23,7 +24,7 @@ class Message(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def details(self) -> dict[str, Any]: ...
+    def details(self) -> JsonObject: ...
 
 
 class Entry(Message, Protocol):
@@ -45,7 +46,7 @@ class Entry(Message, Protocol):
     def user_agent(self) -> str | None: ...
 
 
-def item(row: "queries.ListTimeline") -> dict[str, Any]:
+def item(row: "queries.ListTimeline") -> JsonObject:
     members = row._asdict()
     del members["user_id"]
     return {"text": sentence(row)} | members
@@ -107,12 +108,12 @@ def _session(row: Entry) -> str:
     return f"{sessions} ended: {label('end_reasons', row.reason or '')}"
 
 
-def _values(details: dict[str, Any]) -> dict[str, str]:
+def _values(details: JsonObject) -> dict[str, str]:
     known = {name: value for name, value in details.items() if value is not None}
     return values_of(known) | {"provider": provider(details.get("provider"), {}) or ""}
 
 
-def outcome(details: dict[str, Any]) -> str:
+def outcome(details: JsonObject) -> str:
     attempts = "1 attempt" if details["attempts"] == 1 else f"{details['attempts']} attempts"
     error = f": {details['last_error']}" if details["last_error"] else ""
     match details["outcome"]:

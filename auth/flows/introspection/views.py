@@ -1,7 +1,8 @@
-from typing import Any
+from typing import Protocol
 
 from flask import Blueprint, Response, jsonify
 
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
@@ -10,6 +11,13 @@ from auth.web.input import read_body
 from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
+
+
+class _Client(Protocol):
+    @property
+    def introspects_sessions(self) -> bool: ...
+
+
 _Introspection = schemas.Input.of(token=fields.LongText(required=True))
 
 
@@ -30,7 +38,7 @@ def introspect() -> Response:
     return jsonify(active=False)
 
 
-def _of_session(token: str, client: Any) -> dict[str, Any] | None:
+def _of_session(token: str, client: _Client | None) -> JsonObject | None:
     if client and not client.introspects_sessions:
         return None
     try:

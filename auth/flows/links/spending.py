@@ -7,6 +7,7 @@ from typing import Any, cast
 from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
 from auth.flows import ends
 from auth.flows.account import removal
@@ -105,7 +106,7 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
     return replace(outcome, members=members | outcome.members)
 
 
-def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | None, dict[str, Any]]:
+def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | None, JsonObject]:
     """Ask the token hook about the session that a link or code opens for a client.
 
     A first proof or a new address is committed before, because the token contains it. The link or code stays

@@ -1,8 +1,6 @@
 """Where a link leads: to an application, or to a page of ours."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from auth.core.json_bodies import JsonObject
 from auth.flows.messages.outgoing import own_url
 from auth.web.asked import Asked
 from auth.web.input import checked_redirect, sent_redirect
@@ -12,7 +10,7 @@ from sql import queries
 TO_PASSWORD = {"recovery", "invite", "undo"}
 
 
-def requested_target(asked: Asked, purpose: str, body: Mapping[str, Any]) -> str | None:
+def requested_target(asked: Asked, purpose: str, body: JsonObject) -> str | None:
     """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
     sent, checked = sent_redirect(asked, body), checked_redirect(asked, body)
     if (sent and asked.parts.redirects.allowed(sent)) or asked.in_dialect or body.get("code_challenge"):

@@ -4,19 +4,20 @@ A user with a factor older than seven days must use it: a stolen mailbox must no
 """
 
 from collections.abc import Callable, Container
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
+from auth.core.json_bodies import JsonObject
 from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.factors.factors import delete as delete_factors
 from auth.flows.links.finding import find_link, good_link, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
-from auth.flows.messages.outgoing import notify
+from auth.flows.messages.outgoing import notify_without_link
 from auth.flows.passkeys import assertions
 from auth.rules import links
 from auth.rules.factors import may_be_copy
@@ -36,7 +37,7 @@ class Answer(NamedTuple):
     assertion: Assertion | None = None
 
 
-def challenge(asked: Asked, token: str) -> dict[str, Any] | None:
+def challenge(asked: Asked, token: str) -> JsonObject | None:
     """Return a challenge with options for the user of a link, or None if the link asks for no credential."""
     known = _credentials(asked, token)
     if not known:
@@ -47,7 +48,7 @@ def challenge(asked: Asked, token: str) -> dict[str, Any] | None:
     return {"challenge_id": row.id, "options": options}
 
 
-def verify(asked: Asked, token: str, sent: dict[str, Any]) -> Answer:
+def verify(asked: Asked, token: str, sent: JsonObject) -> Answer:
     """Spend the challenge, and verify the response to it."""
     known = {bytes(row.credential_id or b""): row for row in _credentials(asked, token)}
     if not known:
@@ -70,7 +71,7 @@ def comes_back(on: Runner, link: "queries.SelectLink") -> bool:
     return links.comes_back([holder] if holder else [], link.target)
 
 
-def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> list[dict[str, Any]]:
+def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> list[JsonObject]:
     """Return what was added in the last seven days. An address that comes back replaces the present one."""
     replaced = addresses.kind_of(link.target) if is_back else None
     return [way for way in removal.list_recent(on, link.user_id) if way["type"] != replaced]
@@ -154,7 +155,7 @@ def _refusal(
 
 
 def _take_back(
-    asked: Asked, act: Act, link: "queries.SelectLink", removed: list[dict[str, Any]], is_back: bool
+    asked: Asked, act: Act, link: "queries.SelectLink", removed: list[JsonObject], is_back: bool
 ) -> None:
     """Remove recent additions and everything that gives access, and restore the address."""
     user = person_of(act, link.user_id)
@@ -189,5 +190,5 @@ def _give_back(asked: Asked, act: Act, user: "queries.SelectPerson", address: st
         audit.record(act, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link, which could take the account away again.
-        notify(asked, act, user, "email_changed", undo=False, new_email=address)
+        notify_without_link(asked, act, user, "email_changed", new_email=address)
     prove_address(act, person_of(act, user.id), kind, address, "undo")

@@ -1,10 +1,10 @@
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 from marshmallow import ValidationError, validates_schema
 
+from auth.core.json_bodies import JsonObject
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
@@ -88,7 +88,7 @@ class _Verification(schemas.Input):
     phone = fields.Phone()
 
     @validates_schema
-    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def names_what_was_sent(self, data: JsonObject, **_kwargs: object) -> None:
         if "token_hash" in data:
             return
         if "token" not in data:

@@ -2,15 +2,15 @@
 address."""
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
+from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
@@ -23,15 +23,15 @@ from sql.acts import Act
 _SIGN_UPS = ("signup", "sms_signup")
 
 
-def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
+def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     """Send a message and return its id. Every address runs the same statements and writes a message, perhaps
     of kind `none`.
     """
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(asked, email, phone)
-    address, link = email or body["phone"], {"redirect_to": requested_target(asked, purpose, body)}
+    address, target = email or body["phone"], requested_target(asked, purpose, body)
     message = outgoing.Message(asked, address, channel=body.get("channel"))
-    new_id, refusal = None, dict[str, Any]()
+    new_id, refusal = None, JsonObject()
     if body.get("create_user") and not asked.settings.disable_signup:
         new_id = str(uuid.uuid4())
         try:
@@ -51,8 +51,13 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
         user_id, is_due = recipient.user_id, has_quota and recipient.is_due
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
         dispute(act, recipient.holder if purpose not in _SIGN_UPS else None)
-        bound_to = {"code_challenge": body.get("code_challenge"), "browser_hash": body.get("browser_hash")}
-        write_requested(act, message, purpose, user_id, link, bound_to | asked.device, is_due=is_due)
+        columns = TokenColumns(
+            redirect_to=target,
+            code_challenge=body.get("code_challenge"),
+            browser_hash=body.get("browser_hash"),
+            **asked.device,
+        )
+        write_requested(act, message, purpose, user_id, columns, is_due=is_due)
         is_created = new_id is not None and user_id == new_id
         done = ["user_created" if is_created else None, "message_requested"]
         events = ["user.created" if is_created else None]
@@ -93,25 +98,26 @@ def write_requested(
     message: outgoing.Message,
     purpose: str,
     user_id: str | None,
-    link: dict[str, str | None],
-    bound_to: dict[str, Any],
+    columns: TokenColumns,
     *,
     is_due: bool = True,
-    **variables: Any,
+    **variables: object,
 ) -> None:
     """Write a message and its token for a user; one of kind `none` unless it is due."""
-    browser_hash = bound_to["browser_hash"]
+    browser_hash = columns.get("browser_hash")
     known = queries.select_request(tx, user_id=user_id, purpose=purpose, browser_hash=browser_hash)
-    own = {"session_id": known and known.session_id, "password_hash": known and known.own_password_hash}
-    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **own)
+    if known:
+        own = TokenColumns(session_id=known.session_id, password_hash=known.own_password_hash)
+        columns = columns | own
+    message.write_token(tx, user_id if is_due else None, purpose, **columns)
     if known and purpose == "signup":
         variables |= {"user_agent": known.user_agent, "requested_at": known.signed_up_at}
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
-    message.write(tx, user_id, kind, secret=is_due, **link | variables)
+    message.write(tx, user_id, kind, redirect_to=columns.get("redirect_to"), **variables)
 
 
 def send_reauthentication_code(
-    asked: Asked, known: "queries.SelectPerson", bound_to: Mapping[str, bytes | None] | None = None
+    asked: Asked, known: "queries.SelectPerson", browser_hash: bytes | None = None
 ) -> str:
     """Send the caller, whose row is `known`, a code and return the message's id."""
     address = code_address(known)
@@ -121,8 +127,10 @@ def send_reauthentication_code(
     quota = outgoing.take_quota(asked, address)
     with acts.on(asked.db, asked.caller.user_id) as act:
         admit_caller(asked, act)
-        own = {"session_id": asked.caller.session_id, **(bound_to or {})}
-        message.write_token(act, user_id, "reauthentication", **own)
+        session_id = asked.caller.session_id
+        message.write_token(
+            act, user_id, "reauthentication", session_id=session_id, browser_hash=browser_hash
+        )
         message.write(act, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
         audit.record(act, user_id, None, ["message_requested"], [], **details)

@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from limits import RateLimitItem
 
 from auth.core import addresses, promises
+from auth.core.json_bodies import JsonObject
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
@@ -35,15 +36,33 @@ _SETTINGS_OF_WINDOWS = {
 _UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
 # Seconds. The cost of a stranger's message must not slow down the requests after it.
 _LONGEST_DELAY = 0.75
-# Further parameters of `write_token`.
-TOKEN_COLUMNS = dict.fromkeys(
-    (
-        "redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata",
-        "user_agent", "browser_hash", "ip",
-    )
-)  # fmt: skip
 
 Windows = Sequence[dict[str, Any]]
+
+
+class TokenColumns(TypedDict, total=False):
+    """Further columns of a link or code."""
+
+    redirect_to: str | None
+    code_challenge: str | None
+    session_id: str | None
+    password_hash: str | None
+    user_metadata: JsonObject | None
+    user_agent: str | None
+    browser_hash: bytes | memoryview | None
+    ip: str | None
+
+
+NO_COLUMNS = TokenColumns(
+    redirect_to=None,
+    code_challenge=None,
+    session_id=None,
+    password_hash=None,
+    user_metadata=None,
+    user_agent=None,
+    browser_hash=None,
+    ip=None,
+)
 
 
 def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str:
@@ -75,9 +94,13 @@ class Message:
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
         self._link_lifetime = lifetime if self.link else None
         self._code_lifetime = code_lifetime if self.code else None
+        self._has_token = False
 
-    def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: Any) -> None:
-        """Write link and code as one row; none without a `user_id`. `others` are further columns."""
+    def write_token(
+        self, tx: Transaction, user_id: str | None, purpose: str, **others: Unpack[TokenColumns]
+    ) -> None:
+        """Write link and code as one row; none without a `user_id`."""
+        self._has_token = user_id is not None
         if self.code and others.get("browser_hash"):
             self._code_lifetime = promises.PAGE_CODE_LIFETIME
         queries.write_token(
@@ -90,13 +113,13 @@ class Message:
             link_lifetime=self._link_lifetime,
             code_mac=self._asked.parts.codes.macs(self._address, self.code)[0] if self.code else None,
             code_lifetime=self._code_lifetime,
-            **TOKEN_COLUMNS | others,
+            **NO_COLUMNS | others,
         )
 
-    def write(
-        self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
-    ) -> None:
-        """Write the message, with link and code if `secret`. `others` are variables of its template."""
+    def write(self, tx: Transaction, user_id: str | None, kind: str, **others: object) -> None:
+        """Write the message, with link and code if these were written. `others` are variables of its
+        template.
+        """
         secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
         variables = {"languages": self._asked.languages, "user_agent": self._asked.client["user_agent"]}
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
@@ -111,30 +134,41 @@ class Message:
             kind=kind,
             recipient=self._address if kind != "none" else None,
             message_variables=variables | others,
-            message_secret=sealed if secret else None,
-            token_id=self._token_id if secret else None,
+            message_secret=sealed if self._has_token else None,
+            token_id=self._token_id if self._has_token else None,
             lifetime=self._link_lifetime or self._code_lifetime,
             longest_delay=_LONGEST_DELAY if self._asked.actor == "anonymous" else 0,
             is_notice=self._is_notice,
         )
 
 
-def notify(
-    asked: Asked, tx: Transaction, user: Person, kind: str, *, undo: bool = True, **others: Any
-) -> None:
-    """Notify a user of a change, with the link *This wasn't me* if `undo`. The row is from before the change.
+def notify(asked: Asked, tx: Transaction, user: Person, kind: str, **others: object) -> None:
+    """Notify a user of a change, with the link *This wasn't me*. The row is from before the change.
 
     The notice goes to the proved address. `others` are variables of the template.
     """
-    target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
-    change = others | {"user_agent": asked.client["user_agent"]}
-    # A notice that gathers changes has the link of its first.
-    if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
-        return
-    message = Message(asked, target, link=undo, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
-    if undo:
+    if target := _target_of_notice(asked, tx, user, kind, others):
+        message = Message(asked, target, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
         message.write_token(tx, user.id, "undo")
-    message.write(tx, user.id, kind, **others)
+        message.write(tx, user.id, kind, **others)
+
+
+def notify_without_link(asked: Asked, tx: Transaction, user: Person, kind: str, **others: object) -> None:
+    """Do the same, without the link."""
+    if target := _target_of_notice(asked, tx, user, kind, others):
+        message = Message(asked, target, link=False, code=False, is_notice=True)
+        message.write(tx, user.id, kind, **others)
+
+
+def _target_of_notice(
+    asked: Asked, tx: Transaction, user: Person, kind: str, others: Mapping[str, object]
+) -> str | None:
+    """Return where a notice goes, unless it was added to one that waits, which has the link of its first."""
+    target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
+    change = {**others, "user_agent": asked.client["user_agent"]}
+    if target and queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
+        return None
+    return target
 
 
 @dataclass(frozen=True)
@@ -212,17 +246,16 @@ def tell_developer(asked: Asked, address: str, reason: str) -> None:
         dev_inbox.keep_unsent(asked.db, asked.parts.sealer, str(uuid.uuid4()), address, reason)
 
 
-def take_quota(
-    asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
-) -> Counted:
-    """Count like `count`. Refuse what it refuses, except by the windows of `hides_recipient`."""
+def take_quota(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False) -> Counted:
+    """Count like `count`. Refuse what it refuses."""
     row = count(asked, address, windows, is_new=is_new)
-    if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
-        raise _refusal(asked, address, row)
+    if row.refused_by:
+        raise error_of(asked, address, row)
     return row
 
 
-def _refusal(asked: Asked, address: str, row: Counted) -> ApiError:
+def error_of(asked: Asked, address: str, row: Counted) -> ApiError:
+    """Return the error for a message that is not sent."""
     if row.refused_by == "total" and asked.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":

@@ -1,10 +1,9 @@
 """Links and codes on request. Anyone may ask, so the response never reveals whether a message was sent."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, request
 from marshmallow import ValidationError, validates_schema
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.messages.message_requests import request_message, send_reauthentication_code
 from auth.web import Level, dialect, fields, guard, schemas
 from auth.web.asked import current_asked
@@ -25,7 +24,7 @@ class _Resend(schemas.Addressed, schemas.Challenged):
     channel = fields.Channel()
 
     @validates_schema
-    def has_the_types_address(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_the_types_address(self, data: JsonObject, **_kwargs: object) -> None:
         wanted = "phone" if data.get("type") in ("sms", "phone_change") else "email"
         if wanted not in data:
             raise ValidationError(f"must be given for type {data.get('type')}", wanted)

@@ -10,6 +10,7 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows.sessions.issuing import Session, about_new, about_own
 from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
@@ -64,26 +65,26 @@ def own_session(asked: Asked) -> dict[str, str | None]:
     return {"user_id": asked.caller.user_id, "session_id": asked.caller.session_id}
 
 
-def begin_sign_in(asked: Asked) -> dict[str, Any]:
+def begin_sign_in(asked: Asked) -> JsonObject:
     """Return a challenge, and options for any passkey of the site."""
     return _begin(asked, asked.db)
 
 
-def begin_proof(asked: Asked) -> dict[str, Any]:
+def begin_proof(asked: Asked) -> JsonObject:
     """Like `begin_sign_in`, for the caller's session."""
     with acts.on(asked.db, asked.caller.user_id) as act:
         admit_caller(asked, act)
         return _begin(asked, act, **own_session(asked))
 
 
-def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
+def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> JsonObject:
     challenge, options = asked.parts.relying_party.request_options(is_passkey=True)
     row = write_challenge(db, "passkey_authentication", challenge, **owner)
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
 def _verify_passkey(
-    asked: Asked, body: dict[str, Any], **owner: str | None
+    asked: Asked, body: JsonObject, **owner: str | None
 ) -> "tuple[queries.SelectCredential, Assertion]":
     challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
     return verify(asked, body["credential"], challenge, PASSKEY)
@@ -94,9 +95,7 @@ def name_of(user: Person) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(
-    asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
-) -> dict[str, Any]:
+def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> JsonObject:
     """Return the columns of a new credential."""
     is_passkey = factor_type == PASSKEY
     try:
@@ -106,7 +105,7 @@ def verify_creation(
 
 
 def verify(
-    asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
+    asked: Asked, response: JsonObject, challenge: bytes, factor_type: str
 ) -> "tuple[queries.SelectCredential, Assertion]":
     """Return the row of the credential that made an assertion, and the assertion."""
     find = functools.partial(queries.select_credential, asked.db, factor_type=factor_type)
@@ -117,7 +116,7 @@ def verify(
 
 def check(
     asked: Asked,
-    response: dict[str, Any],
+    response: JsonObject,
     challenge: bytes,
     find: Callable[[bytes], C | None],
     *,
@@ -177,7 +176,7 @@ def failed(reason: str) -> ApiError:
     return ApiError("webauthn_verification_failed", f"credential: {reason}")
 
 
-def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
+def sign_in(asked: Asked, body: JsonObject, *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = None
@@ -200,7 +199,7 @@ def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
 
 def prove(
     asked: Asked,
-    body: dict[str, Any],
+    body: JsonObject,
     *,
     for_client: bool = False,
     added_before: datetime | None = None,

@@ -1,8 +1,7 @@
 """Passkeys: registering, renaming and removing them."""
 
-from typing import Any
-
 from auth.core.factors import webauthn
+from auth.core.json_bodies import JsonObject
 from auth.flows.account import removal
 from auth.flows.admin import targets
 from auth.flows.factors import factors
@@ -27,7 +26,7 @@ def require_enabled(asked: Asked) -> None:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(asked: Asked, known: Person, body: dict[str, Any]) -> dict[str, Any]:
+def begin_registration(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
     given = give_proof(asked, known, body, add("passkey"))
     with acts.on(asked.db, asked.caller.user_id) as act:
@@ -42,7 +41,7 @@ def begin_registration(asked: Asked, known: Person, body: dict[str, Any]) -> dic
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: Person, body: dict[str, Any]) -> str:
+def finish_registration(asked: Asked, known: Person, body: JsonObject) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
     owner = assertions.own_session(asked)
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
@@ -81,7 +80,7 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, known: Person, passkey_id: str, body: dict[str, Any]) -> None:
+def remove(asked: Asked, known: Person, passkey_id: str, body: JsonObject) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
     given = give_proof(asked, known, body, act)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import SECOND_STEP
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
@@ -79,7 +80,7 @@ class Session(Token):
     is_leaked: bool = False
 
 
-def claims_of(parts: Latchkey, issue: Issue | None, composed: dict[str, Any]) -> dict[str, Any]:
+def claims_of(parts: Latchkey, issue: Issue | None, composed: JsonObject) -> JsonObject:
     """Return the claims to sign, from the claims that were written."""
     if issue is None or issue.answer is None:
         if parts.token_hook:
@@ -164,7 +165,7 @@ def _about_user(
     return replace(issue, decides=told, answer=ask(claims, reason or amr[-1]["method"]))
 
 
-def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], dict[str, Any]]) -> Issue:
+def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], JsonObject]) -> Issue:
     """Ask the hook about a token of an API key. `compose_with` returns its claims for a user object."""
     issue, ask = Issue(user_id=user_id), found(asked.parts.token_hook, "unexpected_failure")
     told = deciding_of(asked.db, user_id, None)
@@ -174,7 +175,7 @@ def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], dict[str
     return replace(issue, decides=told, answer=ask(compose_with(row.user_object), "api_key"))
 
 
-def compose(parts: Latchkey, token: Token) -> dict[str, Any]:
+def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
     claims = parts.access_tokens.compose(json.loads(token.user_object), token.issued_at, own)

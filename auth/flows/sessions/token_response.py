@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.core import json_bodies, promises
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends
@@ -16,7 +17,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
-from auth.rules.sign_in import AuthorizationCode, verdict_on_code
+from auth.rules.sign_in import verdict_on_code
 from auth.rules.users import AddressKind
 from auth.web import audit, facts
 from auth.web.asked import Asked
@@ -131,7 +132,7 @@ def open_session(
     )
 
 
-def _columns_of(proof: Proof, now: datetime) -> dict[str, Any]:
+def _columns_of(proof: Proof, now: datetime) -> JsonObject:
     """Return the columns of a new session about its level, methods and proofs."""
     if opener := proof.opener:
         return {
@@ -188,12 +189,12 @@ def raise_session(
     return Session(**row._asdict(), issue=issue)
 
 
-def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
+def token_response(parts: Latchkey, session: Session, **members: object) -> str:
     """Return the body of the response, as JSON."""
     return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
 
-def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
+def tokens(parts: Latchkey, session: Session) -> JsonObject:
     access_tokens = parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
         "access_token": access_tokens.sign(claims_of(parts, session.issue, compose(parts, session))),
@@ -266,11 +267,7 @@ def _verdict_on_code(
     if known is None or person is None:
         return "flow_state_not_found"
     return verdict_on_code(
-        AuthorizationCode(
-            expires_at=known.expires_at,
-            is_used=known.session_id is not None,
-            is_handed_on=known.opened_by is not None,
-        ),
+        known,
         person,
         facts.own_session_of(person),
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),
@@ -329,7 +326,9 @@ def open_for_application(
     return session
 
 
-def record_sign_in(act: acts.Act, person: "queries.SelectPerson", session: Session, **details: Any) -> None:
+def record_sign_in(
+    act: acts.Act, person: "queries.SelectPerson", session: Session, **details: object
+) -> None:
     """Write the audit row and the event of a new session."""
     details["session_id"] = session.session_id
     audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)

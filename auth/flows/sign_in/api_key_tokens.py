@@ -2,9 +2,9 @@
 
 import json
 import math
-from typing import Any
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import about_key, claims_of
@@ -17,7 +17,7 @@ from auth.web.limits import Window
 from sql import Runner, acts, queries
 
 
-def exchange(asked: Asked, key: str) -> dict[str, Any]:
+def exchange(asked: Asked, key: str) -> JsonObject:
     """Return the token response for a key (RFC 6749, section 5.1)."""
     try:
         id = api_keys.read_id(key)
@@ -79,7 +79,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
     return row
 
 
-def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> dict[str, Any]:
+def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> JsonObject:
     now = int(row.now.timestamp())
     lifetime = min(promises.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
     end = math.inf if row.key_expires_at is None else int(row.key_expires_at.timestamp())
@@ -93,7 +93,7 @@ def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> dict[str, Any]:
     return asked.parts.access_tokens.compose(json.loads(row.user_object), now, own)
 
 
-def introspect(asked: Asked, key: str) -> dict[str, Any] | None:
+def introspect(asked: Asked, key: str) -> JsonObject | None:
     """Return the claims of a live key, or None."""
     try:
         id = api_keys.read_id(key)
@@ -111,7 +111,7 @@ def _live_key(asked: Asked, on: Runner, id: str, key: str) -> "queries.SelectApi
     return None if row is None or callers.refusal_of_key(row, None, asked.parts.policy) else row
 
 
-def introspect_token(asked: Asked, token: str) -> dict[str, Any] | None:
+def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     """Return the current claims for an access token of a live key, or None. Raises `InvalidAccessToken`."""
     caller = asked.parts.access_tokens.verify_of_api_key(token)
     ids = {"user_id": caller.user_id, "api_key_id": caller.api_key_id}

@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
@@ -52,14 +53,14 @@ class _NewUser(Exception):
     """The hook has not been asked about the new user."""
 
 
-def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
+def sign_in_with_id_token(asked: Asked, body: JsonObject) -> Session:
     """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
     outcome = sign_in(asked, identity, for_client=True, id_token=id_token)
     return found(outcome.session, "unexpected_failure")
 
 
-def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
+def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, JsonObject]:
     """Return the identity of a valid id_token, and the parameters of `spend_id_token`."""
     provider = find_provider(asked, body["provider"])
     try:
@@ -136,11 +137,11 @@ def _try_sign_in(
         user = _user_of(asked, act, identity, owner, user_id)
         if isinstance(user, ApiError):
             return Outcome(refusal=user)
-        person = user.person
+        person, moment = user.person, identity.auth_time
         proof = Proof(
             method="oauth",
             provider=identity.provider,
-            authenticated_at=_moment(identity.auth_time),
+            authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
             # A first proof of the address: known networks from before may belong to others.
             told=frozenset({person.email}) if user.is_first else frozenset(),
         )
@@ -149,10 +150,6 @@ def _try_sign_in(
         session = open_session(asked, act, person, proof, issue)
         record_sign_in(act, person, session, method="oauth", provider=identity.provider)
         return Outcome(session)
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 @contextmanager
@@ -183,7 +180,11 @@ def _user_of(
     asked: Asked, act: acts.Act, identity: ExternalIdentity, owner: str | None, new_user_id: str | None
 ) -> "_User | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal."""
-    customer = _customer(act, identity) if identity.customer else None
+    customer = None
+    if identity.customer:
+        # Its issuer may have changed meanwhile.
+        own = {"id": str(identity.customer), "issuer": identity.issuer}
+        customer = queries.select_provider_of_issuer(act, **own)
     if identity.customer and (refusal := identities.refusal_of_customer(customer, identity.email)):
         return ApiError(refusal)
     asked.noted.note(user_id=owner, provider=identity.provider)
@@ -210,14 +211,6 @@ def _user_of(
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
     return _User(person)
-
-
-def _customer(act: acts.Act, identity: ExternalIdentity) -> identities.CustomersProvider | None:
-    """Return the customer's provider of an identity, by its issuer, which may have changed meanwhile."""
-    row = queries.select_provider_of_issuer(act, id=str(identity.customer), issuer=identity.issuer)
-    if row is None:
-        return None
-    return identities.CustomersProvider(is_enabled=row.enabled, domains=frozenset(row.domains))
 
 
 def _link_identity(

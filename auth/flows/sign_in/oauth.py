@@ -1,9 +1,10 @@
 """Signing in with providers: the flows in progress, and the identities that they return."""
 
 import uuid
-from typing import Any
+from collections.abc import Mapping
 
 from auth.core import promises
+from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
@@ -37,7 +38,7 @@ def provider_named(asked: Asked, name: str) -> Provider:
     return provider
 
 
-def new_secrets(scopes: str | None) -> dict[str, Any]:
+def new_secrets(scopes: str | None) -> JsonObject:
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
 
 
@@ -46,12 +47,16 @@ def write_flow(
     db: Database | Transaction,
     provider: Provider,
     state: str,
-    secrets: dict[str, Any],
-    **columns: Any,
+    secrets: JsonObject,
+    *,
+    redirect_to: str | None = None,
+    code_challenge: str | None = None,
+    browser_hash: bytes | None = None,
+    user_id: str | None = None,
+    session_id: str | None = None,
 ) -> None:
     """Write a flow of a `browser_hash`, or of a `user_id` and `session_id` to link an identity."""
     flow_id = str(uuid.uuid4())
-    names = ("browser_hash", "redirect_to", "code_challenge", "user_id", "session_id")
     queries.insert_oauth_flow(
         db,
         id=flow_id,
@@ -59,12 +64,16 @@ def write_flow(
         provider=provider.name,
         secrets=asked.parts.sealer.seal_json(secrets, flow_id),
         lifetime=promises.FLOW_LIFETIME,
-        **dict.fromkeys(names) | columns,
+        redirect_to=redirect_to,
+        code_challenge=code_challenge,
+        browser_hash=browser_hash,
+        user_id=user_id,
+        session_id=session_id,
     )
 
 
 def identify(
-    asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: dict[str, Any]
+    asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
     provider = provider_named(asked, flow.provider)
@@ -83,7 +92,7 @@ def identify(
         raise ApiError("bad_oauth_callback", str(error)) from None
 
 
-def _refusal(provider: Provider, query: dict[str, Any]) -> ProviderRefusal:
+def _refusal(provider: Provider, query: Mapping[str, str]) -> ProviderRefusal:
     """Return the error of a callback without a code, and log it unless the user refused."""
     refusal = ProviderRefusal(query.get("error"))
     if refusal.error != "access_denied":

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
 from auth.flows import verdicts
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
@@ -40,7 +41,7 @@ class _Credentials:
 
 
 def sign_in_with_password(
-    asked: Asked, body: dict[str, Any], *, for_client: bool, admin_only: bool = False
+    asked: Asked, body: JsonObject, *, for_client: bool, admin_only: bool = False
 ) -> Session:
     """Open a session for a `PasswordGrant` body."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]

@@ -5,8 +5,9 @@ minutes, by a factor if the user has one.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.links import nonces
@@ -88,9 +89,7 @@ def require(asked: Asked, *wanted: Act) -> None:
         raise proof_refusal(key)
 
 
-def give_proof(
-    asked: Asked, known: "queries.SelectPerson", body: dict[str, Any], *wanted: Act
-) -> Proof | None:
+def give_proof(asked: Asked, known: "queries.SelectPerson", body: JsonObject, *wanted: Act) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the acts need none.
     """
@@ -98,7 +97,7 @@ def give_proof(
     return check_credential(asked, known, body, key) if key else None
 
 
-def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: dict[str, Any]) -> str:
+def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: JsonObject) -> str:
     """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
     given = check_credential(asked, known, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
@@ -148,7 +147,7 @@ def _refusal(
     if refusal or session is None:
         return refusal or "session_not_found"
     removes = any(act.verb == "remove" for act in wanted)
-    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id) if removes else ())
+    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
     named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
     user = known
     return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
@@ -157,7 +156,7 @@ def _refusal(
 def check_credential(
     asked: Asked,
     known: "queries.SelectPerson",
-    body: dict[str, Any],
+    body: JsonObject,
     key: str = "reauthentication_needed",
 ) -> Proof:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from

@@ -1,14 +1,12 @@
 """The first address of a user. It makes an anonymous user permanent, like an identity or a passkey."""
 
-from collections.abc import Mapping
-
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows import ends
 from auth.flows.admission import is_listed
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.messages.outgoing import notify
+from auth.flows.messages.outgoing import TokenColumns, notify
 from auth.rules.messages import message_of_first_address
 from auth.rules.users import gives_way, lacks_address
 from auth.web import audit
@@ -24,7 +22,7 @@ def request_address(
     act: Act,
     caller: Person,
     address: str,
-    link: Mapping[str, str | bytes | None],
+    link: TokenColumns,
     channel: str | None = None,
 ) -> None:
     """Send the link or code that confirms an address. The caller has checked it, unless it is the first.
@@ -33,7 +31,8 @@ def request_address(
     which addresses have a user.
     """
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
-    columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
+    columns = link if is_email else TokenColumns(browser_hash=link.get("browser_hash"))
+    columns = columns | TokenColumns(session_id=asked.caller.session_id)
     purpose, owner = "email_change" if is_email else "phone_change", None
     if lacks_address(caller):
         held = queries.find_holder(act, address=address)
@@ -41,10 +40,8 @@ def request_address(
     is_taken = owner is not None and not gives_way(owner, owner.now)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id
-    message.write_token(
-        act, None if is_taken else caller.id, purpose, session_id=asked.caller.session_id, **columns
-    )
-    message.write(act, recipient_id, kind, secret=not is_taken, redirect_to=columns.get("redirect_to"))
+    message.write_token(act, None if is_taken else caller.id, purpose, **columns)
+    message.write(act, recipient_id, kind, redirect_to=columns.get("redirect_to"))
 
 
 def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, phone: str | None) -> None:

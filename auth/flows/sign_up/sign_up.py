@@ -1,10 +1,12 @@
 import uuid
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
 from auth.flows.messages import outgoing
+from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session
 from auth.rules.first_proof import disputes_sign_up
@@ -20,7 +22,18 @@ from sql.acts import Act
 _TAKEN = "user_already_exists"
 
 
-def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSignUp":
+class _Columns(TypedDict):
+    """Of a new user."""
+
+    user_id: str
+    email: str | None
+    phone: str | None
+    password_hash: str
+    user_metadata: JsonObject
+    user_agent: str | None
+
+
+def sign_up(asked: Asked, body: JsonObject) -> "Session | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `WeakPassword`.
@@ -31,7 +44,7 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
     check_strength(asked.settings, body["password"], [email, phone], asked.parts.leaked_passwords)
     user_id = str(uuid.uuid4())
     admission.check(asked, user_id, email, phone, data=body["data"], doing="Sign-up")
-    columns = {
+    columns: _Columns = {
         "user_id": user_id,
         "email": email,
         "phone": phone,
@@ -46,7 +59,7 @@ def sign_up(asked: Asked, body: dict[str, Any]) -> "Session | queries.InsertSign
     )
 
 
-def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
+def sign_up_anonymously(asked: Asked, body: JsonObject) -> Session:
     """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
@@ -59,7 +72,7 @@ def sign_up_anonymously(asked: Asked, body: dict[str, Any]) -> Session:
     return session or _continue(asked, user_id, None, made["method"])
 
 
-def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
+def _sign_up_confirmed(asked: Asked, columns: _Columns) -> Session:
     """Create a user with a confirmed address, and return the session."""
     user_id, email = columns["user_id"], columns["email"]
     made = {"by": "signup", "method": "password"}
@@ -104,9 +117,7 @@ def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Ses
     return session
 
 
-def _sign_up_unconfirmed(
-    asked: Asked, columns: dict[str, Any], body: dict[str, Any]
-) -> "queries.InsertSignUp":
+def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "queries.InsertSignUp":
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
@@ -115,13 +126,22 @@ def _sign_up_unconfirmed(
     equal passwords are one.
     """
     settings, email = asked.settings, columns["email"]
-    address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
+    address, purpose = (email, "signup") if email else (columns["phone"] or "", "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message = outgoing.Message(asked, address, channel=body.get("channel"))
-    link = {"redirect_to": checked_redirect(asked, body), **asked.device}
-    link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
-    own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
-    counted = outgoing.take_quota(asked, address, is_new=True, hides_recipient=True)
+    password_hash, data = columns["password_hash"], columns["user_metadata"]
+    link = TokenColumns(
+        redirect_to=checked_redirect(asked, body),
+        code_challenge=body.get("code_challenge"),
+        browser_hash=body.get("browser_hash"),
+        password_hash=password_hash,
+        user_metadata=data,
+        **asked.device,
+    )
+    counted = outgoing.count(asked, address, is_new=True)
+    # The windows of the recipient would tell of other sign-ups.
+    if counted.refused_by in ("tenth", "total"):
+        raise outgoing.error_of(asked, address, counted)
     drafts = []
 
     # The constraint decides who gets the address.
@@ -136,7 +156,7 @@ def _sign_up_unconfirmed(
         is_unused = owner is not None and is_unused_sign_up(owner, owner.now)
         is_repeated = is_hidden and is_unused and not is_created
         # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
-        dispute(act, owner if is_repeated else None, **own)
+        dispute(act, owner if is_repeated else None, password_hash=password_hash, user_metadata=data)
         kind = message_of_sign_up(
             is_mail=email is not None,
             is_new=is_created,
@@ -147,8 +167,8 @@ def _sign_up_unconfirmed(
             is_stopped=counted.refused_by is not None,
         )
         has_secrets = kind == "signup"
-        message.write_token(act, owner_id if has_secrets else None, purpose, **link, **own)
-        message.write(act, owner_id, kind, secret=has_secrets, redirect_to=link["redirect_to"])
+        message.write_token(act, owner_id if has_secrets else None, purpose, **link)
+        message.write(act, owner_id, kind, redirect_to=link["redirect_to"])
 
         if is_created:
             made = {"by": "signup", "method": "password"}
@@ -167,7 +187,7 @@ def dispute(
     owner: "queries.SelectPerson | None",
     *,
     password_hash: str | None = None,
-    user_metadata: dict[str, Any] | None = None,
+    user_metadata: JsonObject | None = None,
 ) -> None:
     """Leave nobody's password and data of an address with several sign-ups, until its proof.
 
@@ -185,10 +205,16 @@ def dispute(
 
 
 def create_addressed_user(
-    tx: Transaction, body: dict[str, Any], new_id: str | None, made_by: str, **columns: Any
+    tx: Transaction,
+    body: JsonObject,
+    new_id: str | None,
+    made_by: str,
+    *,
+    password_hash: str | None = None,
+    app_metadata: JsonObject | None = None,
+    is_invited: bool = False,
 ) -> str | None:
     """Create a user without a sign-up, if an id is given. Return the id, or None if the address is taken."""
-    defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}, "is_invited": False}
     created = queries.insert_addressed_user(
         tx,
         new_id=new_id,
@@ -196,6 +222,8 @@ def create_addressed_user(
         phone=body.get("phone"),
         user_metadata=body.get("data", {}),
         made_by=made_by,
-        **defaults | columns,
+        password_hash=password_hash,
+        app_metadata=app_metadata or {},
+        is_invited=is_invited,
     )
     return created and created.id

@@ -3,6 +3,7 @@ from typing import Any
 from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.sessions.token_response import Session, tokens
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
 from auth.web import audited, counted, fields, g, schemas, takes_metadata
@@ -50,7 +51,7 @@ def _sign_up_by_body() -> ResponseReturnValue:
     return _sign_up_anonymously() if _asks_for_anonymous_user(json_body()) else _sign_up()
 
 
-def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
+def _asks_for_anonymous_user(body: JsonObject) -> bool:
     if any(body.get(name) is not None for name in ("email", "phone", "password")):
         return False
     # While anonymous users are disabled, `{}` is a sign-up without an email. Clients always send these
@@ -80,5 +81,5 @@ def _signed_in(session: Session) -> Response:
     return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
 
 
-def _created(body: dict[str, Any]) -> Response:
+def _created(body: JsonObject) -> Response:
     return JsonResponse(json.dumps(body), 200 if g.in_dialect else 201)

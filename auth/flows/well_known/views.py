@@ -1,11 +1,11 @@
 """The documents that let applications and services verify tokens and find the endpoints (RFC 7517, RFC
 8414)."""
 
-from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, request
 
+from auth.core.json_bodies import JsonObject
 from auth.core.keys.openid_keys import public_jwks
 from auth.web import any_origin
 from auth.web.context import latchkey
@@ -50,7 +50,7 @@ def metadata_of_path(issuer_path: str) -> Response:
     return _cached(_metadata(), _METADATA_AGE)
 
 
-def _metadata() -> dict[str, Any]:
+def _metadata() -> JsonObject:
     settings = latchkey.settings
     metadata = {"issuer": settings.jwt_issuer, "jwks_uri": f"{settings.base_url}/.well-known/jwks.json"}
     for extension in latchkey.extensions:
@@ -58,7 +58,7 @@ def _metadata() -> dict[str, Any]:
     return metadata
 
 
-def _cached(body: dict[str, Any], age: int) -> Response:
+def _cached(body: JsonObject, age: int) -> Response:
     response = Response(json.dumps(body), mimetype="application/json")
     response.headers["Cache-Control"] = f"public, max-age={age}"
     response.add_etag()

@@ -108,7 +108,7 @@ def import_(
     sums = {status: counts[status] for status in ("created", "exists", "refused")}
     created = "that would be created" if dry_run else "created"
     rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
-    show({"dry_run": dry_run} | sums, f"Users {created}: {sums['created']:,}. {rest}")
+    show({"dry_run": dry_run, **sums}, f"Users {created}: {sums['created']:,}. {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
 
