@@ -1,6 +1,7 @@
 """HTTP POST to hooks, webhooks and Twilio, bounded in time and size."""
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,14 @@ class Response:
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+    def members(self) -> dict[str, Any]:
+        """Return the JSON object in the body; an empty one for another body, or for one that was cut off."""
+        try:
+            answer = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return answer if isinstance(answer, dict) and len(self.body) <= MOST_BYTES else {}
 
 
 def post(
