@@ -13,8 +13,7 @@ from typing import Any
 import psycopg2
 
 from auth.core.tokens.access_tokens import SERVICE_ROLES
-from auth.extensions.hooks import http_hooks as hooks
-from auth.extensions.hooks import turns
+from auth.extensions.hooks import http_hooks, turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
 from auth.flows.sessions.issuing import OWN_CLAIMS
 from auth.web import g
@@ -81,7 +80,7 @@ def _call_function(
         if not error.pgcode or error.pgcode.startswith(("08", "57P")):
             raise
         raise HookFailed(name, f"{error.pgcode}: {error.diag.message_primary}") from error
-    return hooks.parse(name, result or "null")
+    return http_hooks.parse(name, result or "null")
 
 
 def checked(name: str, sent: Mapping[str, Any], answer: Mapping[str, object]) -> dict[str, Any]:

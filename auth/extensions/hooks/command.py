@@ -14,8 +14,7 @@ from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
-from auth.extensions.hooks import access_token, before_user_created
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.flows.commands import Unusable, acting, found_user, json_option, show
@@ -85,7 +84,7 @@ def test(name: str, subject: str, as_json: bool) -> None:
             if hook.function:
                 result["answer"] = access_token.try_function(hook.name, hook.function, event)
             else:
-                result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
+                result["answer"] = http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
                 access_token.checked(hook.name, event["claims"], result["answer"])
         except (HookRefused, HookFailed) as error:

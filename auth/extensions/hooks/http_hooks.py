@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auth.core import json_bodies
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net import webhook_urls
 from auth.core.promises import HOOK_TIMEOUT
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders import http_post
@@ -62,7 +62,7 @@ def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOO
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     """Return a check of the addresses that a call may connect to."""
-    return webhooks.allowed_for_operator(hook.url, hook.private_networks)
+    return webhook_urls.allowed_for_operator(hook.url, hook.private_networks)
 
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from auth.core import promises
 from auth.core.net.sockets import wait_for
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.web import g
 from auth.web.error_handlers import as_api_error
@@ -36,7 +36,7 @@ def call(hook: Hook, payload: Mapping[str, object], user_id: str | None = None) 
 
     Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.
     """
-    return in_turn(hook, user_id, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
+    return in_turn(hook, user_id, functools.partial(http_hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
 
 
 def in_turn(hook: Hook, user_id: str | None, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
