@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psycopg2
 import structlog
 
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net import webhook_urls
 from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders import http_post
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 def as_message(row: "queries.ClaimEvent") -> Message:
-    text = json.dumps(webhooks.body(row.kind, row.variables), ensure_ascii=False)
+    text = json.dumps(webhook_urls.body(row.kind, row.variables), ensure_ascii=False)
     return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
 
 
@@ -46,7 +46,7 @@ class EventSender(Sender):
             if endpoint.previous_secret:
                 secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
         try:
-            allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
+            allows = webhook_urls.allowed_addresses(endpoint.url, self.private_networks)
             options = {"timeout": self.timeout, "allows": allows}
             response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
         except TryLater as failure:
