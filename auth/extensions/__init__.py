@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from flask import Blueprint, Flask
     from flask.typing import ResponseReturnValue
 
+    from auth.core.checks import Check
     from auth.core.providers.client import Provider
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
-    from auth.flows.checks import Check
     from sql import Database, queries
 
 

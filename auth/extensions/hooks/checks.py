@@ -2,10 +2,10 @@
 
 from urllib.parse import urlsplit
 
+from auth.core.checks import Check, Context, Failure, NotChecked
 from auth.core.net import sockets
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.extensions.hooks import http_hooks
-from auth.flows.checks import Check, Context, Failure, NotChecked
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds

@@ -5,7 +5,6 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote_plus
 
 from flask import request
@@ -43,7 +42,7 @@ class ClientInput(schemas.Input):
     client_secret = fields.Text()
 
     @pre_load
-    def leave_out_empty(self, data: object, **_kwargs: Any) -> object:
+    def leave_out_empty(self, data: object, **_kwargs: object) -> object:
         if not isinstance(data, dict):
             return data
         return {name: value for name, value in data.items() if value != ""}

@@ -11,9 +11,10 @@ from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid import audience, client_object, uris
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.web import Level, browser_sessions, fields, g, schemas
+from auth.web import Level, fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import browser_sessions
 from auth.web.input import known_id
 from sql import queries
 

@@ -18,8 +18,7 @@ from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import consent
 from auth.rules.consent import Obstacle
-from auth.rules.sessions import Session
-from auth.rules.users import User
+from auth.rules.sessions import AuthenticatedSession
 from auth.web import Level, callers, cookies, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -159,10 +158,8 @@ def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
     )
 
 
-def _caller_of(asked: Asked) -> tuple[User | None, Session | None]:
-    if asked.person is None:
-        return None, None
-    return facts.person_of(asked.person), facts.own_session_of(asked.person)
+def _caller_of(asked: Asked) -> "tuple[Person | None, AuthenticatedSession | None]":
+    return asked.person, asked.person and facts.own_session_of(asked.person)
 
 
 def approve(act: acts.Act, user: Person, asked: Asked) -> str:

@@ -18,7 +18,8 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends
 from auth.flows.sessions import refreshing
 from auth.rules import consent, sessions, tokens
-from auth.rules.refreshing import Window, refusal_of_refresh
+from auth.rules.policy import Window
+from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, facts, g
 from auth.web.asked import current_asked
@@ -94,8 +95,8 @@ def _open_session(
         decision=request.decision,
         has_grant=request.grant_id is not None,
     )
-    user, policy = facts.person_of(owner), latchkey.policy
-    if refusal := consent.refusal_of_code(code, user, opener, known_client, policy, request.now):
+    policy = latchkey.policy
+    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, request.now):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
@@ -118,12 +119,11 @@ def refresh(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed, window = _scopes(body), facts.refresh_window_of(latchkey.settings)
+    narrowed, window = _scopes(body), latchkey.policy.refresh_window
     asked, own = current_asked(), {"session_id": sent.session_id, "client_id": credentials.client_id}
-    opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
     # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
-    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **opening) as (tx, row):
+    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **asked.device) as (tx, row):
         if row is not None:
             check(credentials, row)
             require(row, "refresh_token")
@@ -148,13 +148,12 @@ def _refusal_of_refresh(
     row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: Window
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    user, client = facts.user_of(row, row.app_metadata), facts.client_of(row)
-    session = facts.locked_session_of(row)
-    if tokens.refusal_of_client_session(user, session, client, None, latchkey.policy, row.now):
+    client = facts.client_of(row)
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, row.now):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(facts.refresh_tokens_of(row), sent, window, row.now)
+    return refusal_of_refresh(row, sent, window, row.now)
 
 
 def issue_to_client(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -141,7 +141,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         user_id = next(iter(ids), None)
         known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
         domain = email.rpartition("@")[2]
-        if refusal := identities.refusal_of_adoption(facts.person_of(known), domain, held.domains):
+        if refusal := identities.refusal_of_adoption(known, domain, held.domains):
             if refusal == "admin.user_sso_conflict":
                 asked.noted.note(user_id=known.id)
             raise ApiError(refusal)

@@ -49,7 +49,7 @@ _scopes = _several("--scope", "scopes", metavar="SCOPE", help="Ask for SCOPE. Ca
 @_domains
 @_scopes
 @json_option
-def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None:
+def add(provider: str, secret_file: Path, **members: Any) -> None:
     """Add PROVIDER, and print the redirect URI that the customer registers there.
 
     \b
@@ -60,12 +60,12 @@ def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
     with acting() as asked:
         added = administering.create(asked, check(NewProvider(), body))
-        show(added, as_json, *_lines(added))
+        show(added, *_lines(added))
 
 
 @command.command("list", short_help="List the providers, oldest first.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command() -> None:
     """List the providers, oldest first, with their domains and the number of their users.
 
     \b
@@ -77,13 +77,13 @@ def list_command(as_json: bool) -> None:
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
             line = f"{row.identifier}  {state}  {domains}  {row.users} users"
-            show(administering.described(asked, row) | {"users": row.users}, as_json, line)
+            show(administering.described(asked, row) | {"users": row.users}, line)
 
 
 @command.command("show")
 @_provider
 @json_option
-def show_provider(provider: str, as_json: bool) -> None:
+def show_provider(provider: str) -> None:
     """Show PROVIDER, without its secret.
 
     \b
@@ -91,7 +91,7 @@ def show_provider(provider: str, as_json: bool) -> None:
     """
     with acting() as asked:
         shown = administering.described(asked, administering.found_provider(provider))
-        show(shown, as_json, *_lines(shown))
+        show(shown, *_lines(shown))
 
 
 @command.command("change")
@@ -110,7 +110,7 @@ def show_provider(provider: str, as_json: bool) -> None:
 )
 @yes_option
 @json_option
-def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool, **members: Any) -> None:
+def change(provider: str, secret_file: Path | None, **members: Any) -> None:
     """Change PROVIDER. An option that can be repeated replaces the whole list.
 
     \b
@@ -118,22 +118,22 @@ def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool
     """
     body = _given(members, secret_file)
     if body.get("enabled") is False:
-        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?", is_sure=is_sure)
+        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with acting() as asked:
         changed = administering.change(asked, provider, check(ProviderChange(), body))
-        show(changed, as_json, *_lines(changed))
+        show(changed, *_lines(changed))
 
 
 @command.command("delete")
 @_provider
 @yes_option
-def delete(provider: str, is_sure: bool) -> None:
+def delete(provider: str) -> None:
     """Delete PROVIDER with the identities of its users, and end everything of these users.
 
     \b
     Example: latchkey providers delete acme
     """
-    ask(f"Delete {provider}, and end everything of its users?", is_sure=is_sure)
+    ask(f"Delete {provider}, and end everything of its users?")
     with acting() as asked:
         administering.delete(asked, provider)
     click.echo(f"{provider} is deleted.")

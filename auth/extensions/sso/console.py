@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.core.text.labels import counted
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
@@ -15,7 +16,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import MOST, console_page, counted
+from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
@@ -75,7 +76,7 @@ def _making() -> Subject:
 
 def _new(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     named = {"provider_type": "oidc", "identifier": form["identifier"].strip()}
-    return check(NewProvider(), _body(form) | named)
+    return check(NewProvider(), {**_body(form), **named})
 
 
 def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
@@ -91,11 +92,6 @@ def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
 
 def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
-
-
-def _delete(subject: Subject, _form: object) -> Response:
-    administering.delete(current_asked(), subject.row.id)
-    return redirect_to_own(_PATH, "delete")
 
 
 _act = partial(Act, needs_factor=True)
@@ -158,8 +154,9 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=_delete,
+        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
         done="Provider deleted.",
+        then=_PATH,
         is_destructive=True,
     ),
 }

@@ -23,12 +23,11 @@ from auth.web import (
     Level,
     answers_frames,
     audited,
-    browser_sessions,
     cookies,
     fields,
-    form_schemas,
     g,
     guard,
+    limits,
     refuses_by_page,
     schemas,
     takes_foreign_forms,
@@ -38,6 +37,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.facts import Person
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query
@@ -206,7 +206,7 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
-    action = read_body(schemas.Decision())["action"]
+    action = read_body(form_schemas.Decision())["action"]
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
         asked = consent.find(act, authorization_id, user)
@@ -261,7 +261,7 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     if known and known.lacks_level:
         missing = "interaction_required"
     elif known:
-        _count_silent_request()
+        limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
         authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
@@ -275,11 +275,6 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     members = {"error": missing, "error_description": "The user has to be asked"}
     url = authorization_requests.answer(redirect_uri, columns["state"], **members)
     return _sent_back(client, redirect_uri, url, missing)
-
-
-@limited("request_authorization_silently", key=guard.caller_on_network)
-def _count_silent_request() -> None:
-    """Count a request with prompt=none of a user who is signed in."""
 
 
 def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:

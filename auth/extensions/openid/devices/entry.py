@@ -20,10 +20,11 @@ from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, browser_sessions, callers, facts, form_schemas, forms, g, limits
+from auth.web import Level, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import known_id, read_form
@@ -150,7 +151,7 @@ def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
     client = row and queries.select_asking_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    may_use = clients.may_use(facts.person_of(person), consent.asking_of(client), row.resource)
+    may_use = clients.may_use(person, consent.asking_of(client), row.resource)
     return _Asked(row, client, may_use)
 
 

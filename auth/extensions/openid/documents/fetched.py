@@ -18,12 +18,12 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.web import Level, audit, browser_sessions
+from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.limits import limited
+from auth.web.html import browser_sessions
 from sql import acts, queries
 
 _SECONDS = 3
@@ -50,18 +50,13 @@ def make_current(url: str) -> Response | None:
             refuse(url, "its document is fetched for users who have signed in on our pages")
         here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
         return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
-    _count_fetch()
+    limits.count("fetch_client_document", g.client["network"])
     try:
         values = _read(url, _fetch(url))
     except _Unusable as error:
         refuse(url, f"its document: {error}")
     _keep(url, id, values)
     return None
-
-
-@limited("fetch_client_document")
-def _count_fetch() -> None:
-    """Count a fetch."""
 
 
 def _fetch(url: str) -> bytes:

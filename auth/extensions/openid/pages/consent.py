@@ -8,10 +8,11 @@ from flask import Blueprint, Response, request
 from auth.core.text import names
 from auth.core.text.moments import wait
 from auth.extensions.openid import consent, uris
-from auth.web import Level, browser_sessions, form_schemas, g, guard
+from auth.web import Level, g, guard
 from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.page import chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.html.redirects import Destination

@@ -101,11 +101,6 @@ def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
     return body
 
 
-def _delete(subject: Subject, _form: object) -> Response:
-    clients.delete(current_asked(), subject.row.client_id)
-    return redirect_to_own("console/applications", "delete")
-
-
 def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     client = clients.create(current_asked(), body)
     if "client_secret" in client:
@@ -208,8 +203,9 @@ _ACTS = {
             "Users can no longer sign in to it with their account here.",
         ],
         undo="This can’t be undone. A new one has another ID and secret.",
-        do=_delete,
+        do=lambda subject, _form: clients.delete(current_asked(), subject.row.client_id),
         done="Application deleted.",
+        then="console/applications",
         is_destructive=True,
     ),
 }

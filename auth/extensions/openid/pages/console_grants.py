@@ -3,14 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-from auth.core.text.labels import quoted
+from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.acts import Act, Subject
-from auth.web.html.admin.console_page import application_name, counted
+from auth.web.html.admin.console_page import application_name
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
@@ -48,7 +48,7 @@ def _remove(subject: Subject, _form: object) -> None:
 
 ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove the application",
         effects=lambda subject: [
             f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
             *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),

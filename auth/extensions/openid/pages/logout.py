@@ -9,12 +9,11 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.extensions.openid import client_object, logout_hints, uris
 from auth.extensions.openid.authorization_requests import log_closed_scheme, log_unregistered
-from auth.web import Level, browser_sessions, cookies, counted, form_schemas, guard
-from auth.web.html import signing_out
+from auth.web import Level, cookies, counted, guard, limits
+from auth.web.html import browser_sessions, form_schemas, signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query
-from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("logout", __name__)
@@ -56,7 +55,8 @@ def show_logout() -> Response:
         return Response()
     sent, known = read_query(form_schemas.LogoutQuery()), browser_sessions.resume()
     if known:
-        _count_page()
+        # Not for a browser without a session: strangers could prevent users of a network from signing out.
+        limits.count("open_logout", guard.caller_on_network())
     asked = _read(sent)
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
     # A stranger can register a client, which must not redirect visitors who never used it from our page to
@@ -74,13 +74,6 @@ def show_logout() -> Response:
     return signing_out.ask(
         "oauth/logout/confirm", known, url, name, kept, language, is_stuck=asked.is_unregistered
     )
-
-
-@limited("open_logout", key=guard.caller_on_network)
-def _count_page() -> None:
-    """Count the page of a browser with a session. Without one, strangers could prevent the users of a network
-    from signing out.
-    """
 
 
 @blueprint.post("/oauth/logout/confirm")
