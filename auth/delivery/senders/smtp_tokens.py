@@ -7,7 +7,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from cryptography import x509
@@ -60,8 +59,8 @@ class SmtpTokens:
         form |= {"scope": self.scope} if self.scope else {}
         try:
             proof = self._assertion() if self.client_key else {"client_secret": self.client_secret}
-            options: dict[str, Any] = {"timeout": self.timeout, "answers": True}
-            response = http_post.post(self.url, urlencode(form | proof).encode(), _HEADERS, **options)
+            body = urlencode(form | proof).encode()
+            response = http_post.ask(self.url, body, _HEADERS, timeout=self.timeout)
         except TryLater as failure:
             raise self._failure(failure.reason) from failure
         except ValueError as error:

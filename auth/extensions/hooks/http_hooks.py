@@ -44,9 +44,9 @@ def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOO
     body = json.dumps(payload)
     if len(body) > http_post.MOST_BYTES:
         raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http_post.MOST_BYTES}")
-    options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
+    headers, allows = http_post.signed_headers(id, body, hook.secrets), allowed_addresses(hook)
     try:
-        response = http_post.post_signed(hook.url, id, body, hook.secrets, **options)
+        response = http_post.ask(hook.url, body.encode(), headers, timeout=timeout, allows=allows)
     except TryLater as failure:
         raise HookFailed(hook.name, failure.reason, is_down=True) from failure
     status, content_type = response.status, response.content_type

@@ -47,8 +47,9 @@ class EventSender(Sender):
                 secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
         try:
             allows = webhook_urls.allowed_addresses(endpoint.url, self.private_networks)
-            options = {"timeout": self.timeout, "allows": allows}
-            response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
+            headers = http_post.signed_headers(message.id, message.text, secrets)
+            body = message.text.encode()
+            response = http_post.post(endpoint.url, body, headers, timeout=self.timeout, allows=allows)
         except TryLater as failure:
             self._record_failure(recipient, str(failure))
             # Without `is_down`: the log shows the webhook, not the channel.
