@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import psycopg2
 import structlog
@@ -18,8 +18,8 @@ from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 
-# Seconds. Longer than any sender takes.
 Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
+# Seconds. Longer than any sender takes.
 LEASE = 90
 # Seconds without a failure before we log a recovery, so that a flapping target does not fill the log.
 _SETTLED_AFTER = 10.0
@@ -87,7 +87,9 @@ class Attempts:
             self.count(row.channel, "failed")
         except TryLater as failure:
             reason = masked(failure.reason)
-            self._defer(row, reason, failure.seconds)
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10))
+            delay = max(pause * random.uniform(0.5, 1.0), failure.seconds)  # noqa: S311
+            self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)
             log.debug("message_deferred", **facts, reason=reason)
             self.count(row.channel, "deferred")
             if failure.is_down:
@@ -116,12 +118,7 @@ class Attempts:
             dev_inbox.keep(self.db, self.sealer, message)
         return message
 
-    def _defer(self, row: Claimed, reason: str, asked: float) -> None:
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        delay = max(pause, asked)
-        self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)
-
-    def _record(self, query: Callable[..., int], **parameters: Any) -> None:
+    def _record(self, query: Callable[..., int], **parameters: object) -> None:
         """Run a statement, with retries: a message without a recorded outcome would be sent twice."""
         deadline = time.monotonic() + LEASE / 2
         while True:

@@ -148,7 +148,7 @@ class Deliverer:
                 lane.threads.discard(thread)
                 raise
 
-    def _claim(self, lane: _Lane) -> "queries.ClaimEvent | queries.ClaimMessage | None":
+    def _claim(self, lane: _Lane) -> "Claimed | None":
         """Lease due messages: codes before notices, but a notice after nine codes in a row."""
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
@@ -196,7 +196,8 @@ class Deliverer:
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
                 self._do(lambda: janitor.count(self.db))
-                self._do(lambda: janitor.remove_unverified_factors(self.db))
+                # GET /user lists them.
+                self._do(lambda: janitor.clean(self.db, [queries.delete_unverified_factors]))
                 if self.settings.log_audit:
                     self._do(lambda: janitor.log_entries(self.db))
                 count_at = time.monotonic() + _COUNT_INTERVAL

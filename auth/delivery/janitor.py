@@ -87,14 +87,6 @@ def log_entries(db: Database) -> None:
                 log.info("auth_audit_event", **entry)
 
 
-def remove_unverified_factors(db: Database) -> None:
-    """Remove factors that were not verified in time. Raises `psycopg2.Error`.
-
-    Called every minute, because GET /user lists them.
-    """
-    clean(db, [queries.delete_unverified_factors])
-
-
 def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> int:
     """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
     removed = 0

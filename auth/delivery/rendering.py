@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
@@ -18,6 +18,10 @@ from auth.core.settings.logo_size import is_wide
 from auth.core.text import catalogues, languages, masking, names
 from auth.core.text.user_agents import browser_and_system
 from auth.delivery.senders.sender import Message
+from sql import queries
+
+# A row of the outbox, or a sample of one.
+Row: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent | SimpleNamespace"
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -65,11 +69,8 @@ _SHOWN: dict[str, Callable[[Any], object]] = {
     "application": names.application,
 }
 _OPTIONS: dict[str, Any] = {
-    "undefined": StrictUndefined,
-    "trim_blocks": True,
-    "lstrip_blocks": True,
-    "cache_size": -1,
-}
+    "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True, "cache_size": -1,
+}  # fmt: skip
 _SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
@@ -118,7 +119,7 @@ class Templates:
         names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
         return {(channel, kind) for channel, kind, _ in names if kind != "common"}
 
-    def render(self, row: Any, secrets: Mapping[str, str]) -> Message:
+    def render(self, row: Row, secrets: Mapping[str, str]) -> Message:
         """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
         variables, code = row.variables, secrets.get("code")
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
@@ -129,8 +130,11 @@ class Templates:
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = self._pages.get(row.kind) if not link else None
-        others = _others(row) if "others" in row.variables else []
-        context["others"] = [self._context(other, language) for other in others]
+        known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
+        context["others"] = [
+            self._context(SimpleNamespace(**known, expires_at=None, variables=other), language)
+            for other in variables.get("others", ())
+        ]
         # The built-in HTML would contradict the operator's text.
         own = self._settings.mail_templates and self._settings.mail_templates / language / row.kind
         is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
@@ -176,7 +180,7 @@ class Templates:
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
-    def _context(self, row: Any, language: str) -> dict[str, Any]:
+    def _context(self, row: Row, language: str) -> dict[str, Any]:
         variables = row.variables
         browser, system = browser_and_system(variables.get("user_agent"))
         if browser and system:
@@ -185,7 +189,8 @@ class Templates:
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
         seconds = variables.get("code_lifetime")
         code_lifetime = timedelta(seconds=seconds) if seconds else None
-        requested_at = variables.get("requested_at")
+        # A further change that a notice lists has `at` alone.
+        requested_at = variables.get("at") or variables.get("requested_at")
         moment = datetime.fromisoformat(requested_at) if requested_at else row.created_at
         return self._site | {
             "channel": row.channel,
@@ -211,7 +216,7 @@ class Templates:
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 
-    def _text(self, row: Any, language: str, context: dict[str, Any], suffix: str) -> str:
+    def _text(self, row: Row, language: str, context: dict[str, Any], suffix: str) -> str:
         environment = self._environments[suffix]
         places = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
         known = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
@@ -227,14 +232,6 @@ class Templates:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
         return languages.spaced(template.render(context, say=say, has=known.__contains__), language)
-
-
-def _others(row: Any) -> list[SimpleNamespace]:
-    known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
-    return [
-        SimpleNamespace(**known, expires_at=None, variables=other | {"requested_at": other.get("at")})
-        for other in row.variables["others"]
-    ]
 
 
 def _sample(

@@ -201,15 +201,15 @@ SIGNING = {
 }
 
 
-def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
+def test_requests_to_hooks_and_webhooks_are_signed_by_one_function():
     assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
-    posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
+    posting = {source for source in SOURCES if list(calls(source, "signed_headers"))}
     assert posting == {"auth/extensions/webhooks/events.py", "auth/extensions/hooks/http_hooks.py"}
 
 
 # The calls that wait for a provider or a hook.
 _FOREIGN = re.compile(
-    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.(call|in_turn)|http_post\.\w+|hooks\.ask|before_user_created\.ask)"
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.call|http_(post|hooks)\.\w+|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(

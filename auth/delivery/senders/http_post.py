@@ -1,11 +1,12 @@
 """HTTP POST to hooks, webhooks and Twilio, bounded in time and size."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import responses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from standardwebhooks import Webhook
 
@@ -13,8 +14,14 @@ from auth.core import promises
 from auth.core.net.sockets import Deadline, why
 from auth.delivery.senders.sender import TryLater
 
+if TYPE_CHECKING:
+    import requests
+
+    from auth.core.net.bounded_http import BoundedSession
+
 MOST_BYTES = 200 * 1024  # of a hook's request and answer
 _MOST_READ = 16_384  # of another response
+_HEADERS = {"User-Agent": "latchkey", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,14 @@ class Response:
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
+    def members(self) -> dict[str, Any]:
+        """Return the JSON object in the body; an empty one for another body, or for one that was cut off."""
+        try:
+            answer = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return answer if isinstance(answer, dict) and len(self.body) <= MOST_BYTES else {}
+
 
 def post(
     url: str,
@@ -40,53 +55,89 @@ def post(
     *,
     timeout: float = promises.HTTP_TIMEOUT,
     allows: Callable[[str], bool] | None = None,
-    answers: bool = False,
 ) -> Response:
     """Post a body, to addresses that `allows` accepts. Raises `TryLater` if no response comes in time.
 
-    Normally the status is enough, even if the body never arrives. With `answers` the whole body counts, and a
-    request that failed in the network is repeated once.
+    The status is enough, even if the body never arrives.
     """
-    # Imported late: most services send only mail, which saves 5 MiB of their delivery process.
-    from urllib3.exceptions import HTTPError
-
-    from auth.core.net.bounded_http import BoundedSession
-
-    failures = (HTTPError, OSError, ValueError)  # a ValueError: a chunk with a negative length
-    headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
-    most, tries = (MOST_BYTES + 1, 2) if answers else (_MOST_READ, 1)
-    with Deadline(timeout, allows) as deadline, BoundedSession() as session:
-        while True:
-            try:
-                response = session.post(url, data=body, headers=headers, auth=credentials, stream=True)
-                answered = b""
-                with response, contextlib.suppress(*(() if answers else failures)):
-                    while len(answered) < most and (chunk := response.raw.read(most)):
-                        answered += chunk
-                # A body cut off by the deadline may look complete.
-                if answers and deadline.has_passed:
-                    raise TimeoutError
-                return _response(response, answered)
-            except failures as error:
-                tries -= 1
-                if deadline.has_passed or not tries:
-                    reason = f"not done within {timeout} s" if deadline.has_passed else why(error)
-                    raise TryLater(f"no answer: {reason}", is_down=True) from error
+    headers, read = {**_HEADERS, **headers}, b""
+    with _session(timeout, allows) as (session, _):
+        response = session.post(url, data=body, headers=headers, auth=credentials, stream=True)
+        with response, contextlib.suppress(*_failures()):
+            for chunk in _chunks(response, _MOST_READ):
+                read += chunk
+        return _response(response, read)
 
 
-def post_signed(url: str, id: str, text: str, secrets: Sequence[str], **options: Any) -> Response:
-    """Post JSON like `post`, signed with every secret (Standard Webhooks)."""
+def ask(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    timeout: float = promises.HTTP_TIMEOUT,
+    allows: Callable[[str], bool] | None = None,
+) -> Response:
+    """Post a body, and return the whole answer. Repeats once a request that failed in the network."""
+    with _session(timeout, allows) as (session, deadline):
+
+        def ask_once() -> Response:
+            with session.post(url, data=body, headers={**_HEADERS, **headers}, stream=True) as response:
+                answer = b"".join(_chunks(response, MOST_BYTES + 1))
+            # A body cut off by the deadline may look complete.
+            if deadline.has_passed:
+                raise TimeoutError
+            return _response(response, answer)
+
+        try:
+            return ask_once()
+        except _failures():
+            if deadline.has_passed:
+                raise
+            return ask_once()
+
+
+def signed_headers(id: str, text: str, secrets: Sequence[str]) -> dict[str, str]:
+    """Return the headers of a request with JSON, signed with every secret (Standard Webhooks)."""
     now = datetime.now(UTC)
-    headers = {
+    return {
         "Content-Type": "application/json",
         "webhook-id": id,
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(Webhook(secret).sign(id, now, text) for secret in secrets),
     }
-    return post(url, text.encode(), headers, **options)
 
 
-def _response(response: Any, body: bytes) -> Response:
+@contextlib.contextmanager
+def _session(
+    timeout: float, allows: Callable[[str], bool] | None
+) -> "Iterator[tuple[BoundedSession, Deadline]]":
+    """Bound all requests of the block together in time. Raise their failures as `TryLater`."""
+    from auth.core.net.bounded_http import BoundedSession
+
+    with Deadline(timeout, allows) as deadline, BoundedSession() as session:
+        try:
+            yield session, deadline
+        except _failures() as error:
+            reason = f"not done within {timeout} s" if deadline.has_passed else why(error)
+            raise TryLater(f"no answer: {reason}", is_down=True) from error
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    # Imported late: most services send only mail, which saves 5 MiB of their delivery process.
+    from urllib3.exceptions import HTTPError
+
+    return HTTPError, OSError, ValueError  # a ValueError: a chunk with a negative length
+
+
+def _chunks(response: "requests.Response", most: int) -> Iterator[bytes]:
+    """Yield the body, until `most` bytes or more are read."""
+    read = 0
+    while read < most and (chunk := response.raw.read(most)):
+        read += len(chunk)
+        yield chunk
+
+
+def _response(response: "requests.Response", body: bytes) -> Response:
     from urllib3.exceptions import InvalidHeader
     from urllib3.util import Retry
 

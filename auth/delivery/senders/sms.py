@@ -1,6 +1,5 @@
 """SMS by Twilio, or by an endpoint of the operator."""
 
-import json
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -28,17 +27,11 @@ class TwilioSender(Sender):
         sender = "MessagingServiceSid" if self.sender.startswith("MG") else "From"
         body = urlencode({"To": recipient, "Body": message.text.strip(), sender: self.sender}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        response = http_post.post(
-            url, body, headers, (self.account_sid, self.auth_token), timeout=self.timeout
-        )
+        credentials = self.account_sid, self.auth_token
+        response = http_post.post(url, body, headers, credentials, timeout=self.timeout)
         # The response repeats the text with the code, so only some members are kept.
         names = ("sid", "status") if response.is_success else ("code", "message")
-        try:
-            members = json.loads(response.body)
-        except (ValueError, RecursionError):
-            members = None
-        if not isinstance(members, dict):
-            members = {}
+        members = response.members()
         explanation = " ".join(str(members.get(name, "")) for name in names)
         if response.is_success:
             return message.masked(f"{response.status} {explanation}")

@@ -1,14 +1,12 @@
 """Access tokens for SMTP, with the client credentials grant (RFC 6749, section 4.4)."""
 
 import base64
-import json
 import re
 import threading
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from cryptography import x509
@@ -61,13 +59,13 @@ class SmtpTokens:
         form |= {"scope": self.scope} if self.scope else {}
         try:
             proof = self._assertion() if self.client_key else {"client_secret": self.client_secret}
-            options: dict[str, Any] = {"timeout": self.timeout, "answers": True}
-            response = http_post.post(self.url, urlencode(form | proof).encode(), _HEADERS, **options)
+            body = urlencode(form | proof).encode()
+            response = http_post.ask(self.url, body, _HEADERS, timeout=self.timeout)
         except TryLater as failure:
             raise self._failure(failure.reason) from failure
         except ValueError as error:
             raise self._failure(f"AUTH_SMTP_CLIENT_KEY: {error}") from None
-        answer = _json_object(response.body)
+        answer = response.members()
         token, lifetime = answer.get("access_token"), str(answer.get("expires_in"))
         if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
             # Without a lifetime, each connection fetches a token. Some servers send digits as text.
@@ -119,12 +117,3 @@ def read_client_key(path: Path | None) -> tuple[RSAPrivateKey, x509.Certificate 
     if certificate and certificate.public_key() != key.public_key():
         raise ValueError("has the certificate of another key. Put that of the key there, or none")
     return key, certificate
-
-
-def _json_object(body: bytes) -> dict[str, Any]:
-    """Return a JSON object, or an empty one for anything else and for a body that was cut off."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return answer if isinstance(answer, dict) and len(body) <= http_post.MOST_BYTES else {}

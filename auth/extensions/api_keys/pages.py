@@ -53,16 +53,11 @@ def states(key: dict[str, Any]) -> list[Any]:
 def new_api_key(problem: Problem | None = None) -> Response:
     """Add an API key, and show it once."""
     asked = current_asked()
-    if problem:
-        return _page(problem)
-    if request.method == "POST":
+    if request.method == "POST" and not problem:
         made = api_keys.add(asked, guard.live_caller(), _read())
         return page("api_keys/made.html", script=True, here=None, key=made["key"])
-    require(asked, add("api_key"))
-    return _page()
-
-
-def _page(problem: Problem | None = None) -> Response:
+    if not problem:
+        require(asked, add("api_key"))
     return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +22,10 @@ _BOUNDS = {
     "maximum": "at most {}", "minItems": "at least {} items", "maxItems": "at most {} items",
     "pattern": "matches `{}`", "default": "by default `{}`",
 }  # fmt: skip
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -144,12 +148,13 @@ class Reference:
             credentials=[name for either in node.get("security", ()) for name in either],
             parameters=[self._parameter(each) for each in parameters],
             bodies=bodies,
-            examples=self._examples(next(iter(content.values()), {}), as_form=form),
+            examples=self._examples(next(iter(content.values()), {}), urlencode if form else _json),
             answers=[self._answer(*each) for each in node["responses"].items()],
         )  # fmt: skip
 
     def _parameter(self, node: _Node) -> Member:
-        schema = node["schema"] | {"description": _place(node)}
+        description, place = node.get("description", "").strip().rstrip("."), f"In the {node['in']}"
+        schema = node["schema"] | {"description": f"{description}. {place}" if description else place}
         return self._member(node["name"], schema, node.get("required", False))
 
     def _answer(self, status: str, node: _Node) -> Answer:
@@ -170,12 +175,15 @@ class Reference:
             examples=[] if failed else self._examples(next(iter(content.values()), {})),
         )  # fmt: skip
 
-    def _examples(self, body: _Node, as_form: bool = False) -> list[tuple[str, str]]:
+    def _examples(self, body: _Node, encode: Callable[[Any], str] = _json) -> list[tuple[str, str]]:
         examples = {name: self._resolved(each) for name, each in body.get("examples", {}).items()}
         if "example" in body:
             examples["example"] = {"value": body["example"]}
         return [
-            (each.get("summary", name.replace("_", " ").capitalize()), _sent(each["value"], as_form))
+            (
+                each.get("summary", name.replace("_", " ").capitalize()),
+                each["value"] if isinstance(each["value"], str) else encode(each["value"]),
+            )
             for name, each in examples.items()
         ]
 
@@ -225,21 +233,12 @@ class Reference:
             name=name,
             kind=self._kind(node),
             required=required,
-            notes=self._inline(". ".join(_facts(node))),
+            notes=Markup(self._markdown.renderInline(". ".join(_facts(node)))),  # noqa: S704 (our own file)
             members=self._members(inner) if is_inline else [],
         )
 
     def _text(self, text: str) -> Markup:
         return Markup(self._markdown.render(text))  # noqa: S704 (our own file)
-
-    def _inline(self, text: str) -> Markup:
-        return Markup(self._markdown.renderInline(text))  # noqa: S704 (our own file)
-
-
-def _place(parameter: _Node) -> str:
-    place = "In the " + parameter["in"]
-    description = parameter.get("description", "").strip().rstrip(".")
-    return f"{description}. {place}" if description else place
 
 
 def _facts(node: _Node) -> Iterator[str]:
@@ -250,12 +249,6 @@ def _facts(node: _Node) -> Iterator[str]:
     bounds = [text.format(_text_of(node[name])) for name, text in _BOUNDS.items() if name in node]
     if bounds:
         yield ", ".join(bounds).capitalize() if bounds[0][0] != "m" else ", ".join(bounds)
-
-
-def _sent(value: Any, as_form: bool) -> str:
-    if isinstance(value, str):
-        return value
-    return urlencode(value) if as_form else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _text_of(value: object) -> str:

@@ -15,7 +15,12 @@ _SNIPPET = 160
 
 def found(words: list[str], theme: str | None) -> str:
     """Return the page of a search."""
-    shown = [(section, _snippet(section, words[0])) for section in _find(words)[:_MOST_FOUND]]
+    found = [section for text, section in _sections() if all(word in text for word in words)]
+    found.sort(key=lambda section: -sum(word in section.heading.lower() for word in words))
+    shown = []
+    for section in found[:_MOST_FOUND]:
+        start = max(0, section.text.lower().find(words[0]) - _SNIPPET // 2)
+        shown.append((section, section.text[start : start + _SNIPPET]))
     return _render("search.html", "docs", "Search", theme=theme, found=shown, most=_MOST_FOUND)
 
 
@@ -30,25 +35,14 @@ def guide(name: str, theme: str | None, root: str) -> bytes:
     """Return a guide. `root` is the relative URL of the service's root."""
     first, *others = guides.sections(name)
     contents = [section for section in others if section.level == 2]
-    values = {
-        "theme": theme,
-        "guide": guides.html(name, root),
-        "root": root,
-        "contents": contents,
-        "anchor": first.anchor,
-    }
+    values = {"theme": theme, "guide": guides.html(name, root), "root": root, "contents": contents}
+    values["anchor"] = first.anchor
     return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
 
 
 def _render(template: str, name: str, title: str, **values: Any) -> str:
-    common = {
-        "name": name,
-        "title": title,
-        "language": "en",
-        "root": "../" * name.count("/"),
-        "groups": guides.groups(),
-    }
-    return render_template(f"docs/{template}", **common | values)
+    common = {"name": name, "title": title, "language": "en", "groups": guides.groups()}
+    return render_template(f"docs/{template}", **common | {"root": "../" * name.count("/")} | values)
 
 
 @functools.cache
@@ -58,13 +52,3 @@ def _sections() -> list[tuple[str, guides.Section]]:
     names = dict.fromkeys([*listed, *others])
     found = [*Reference().sections(), *(section for name in names for section in guides.sections(name))]
     return [(f"{each.title} {each.heading} {each.text}".lower(), each) for each in found]
-
-
-def _find(words: list[str]) -> list[guides.Section]:
-    found = [section for text, section in _sections() if all(word in text for word in words)]
-    return sorted(found, key=lambda section: -sum(word in section.heading.lower() for word in words))
-
-
-def _snippet(section: guides.Section, word: str) -> str:
-    start = max(0, section.text.lower().find(word) - _SNIPPET // 2)
-    return section.text[start : start + _SNIPPET]

@@ -4,7 +4,6 @@ It runs outside the transaction that issues the token: an HTTP hook may call the
 for the locked user, and a SQL function has its own transaction. See auth/flows/sessions/issuing.py.
 """
 
-import functools
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,8 +12,7 @@ from typing import Any
 import psycopg2
 
 from auth.core.tokens.access_tokens import SERVICE_ROLES
-from auth.extensions.hooks import http_hooks as hooks
-from auth.extensions.hooks import turns
+from auth.extensions.hooks import http_hooks, turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
 from auth.flows.sessions.issuing import OWN_CLAIMS
 from auth.web import g
@@ -34,34 +32,29 @@ class _Rollback(Exception):
     pass
 
 
-def ask(found: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
+def ask(hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
     Refuse if the hook refuses or fails. Call it outside any transaction.
     """
-    g.note(user_id=claims["sub"])
-    event = event_of(found, claims, method)
+    user_id, event = str(claims["sub"]), event_of(hook, claims, method)
+    g.note(user_id=user_id)
     try:
-        if found.function:
-            run = functools.partial(_run_function, found.name, found.function, event)
-            return turns.in_turn(found, claims["sub"], run)
-        return checked(found.name, claims, turns.call(found, event, claims["sub"]))
+        if hook.function:
+            with turns.turn(hook, user_id), latchkey.db.transaction() as tx:
+                return checked(hook.name, claims, _call_function(tx, hook.name, hook.function, event))
+        return checked(hook.name, claims, turns.call(hook, event, user_id))
     except (HookRefused, HookFailed) as error:
         raise as_api_error(error) from error
 
 
-def event_of(hook: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
+def event_of(hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
     return {"metadata": turns.metadata(hook), **members}
 
 
-def _run_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
-    with latchkey.db.transaction() as tx:
-        return checked(name, event["claims"], _call_function(tx, name, function, event))
-
-
-def try_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
+def try_function(name: str, function: tuple[str, str], event: dict[str, object]) -> dict[str, Any]:
     """Return the answer of a SQL function, and roll it back. Raises `HookRefused` or `HookFailed`."""
     answer: dict[str, Any] = {}
     with suppress(_Rollback), latchkey.db.transaction() as tx:
@@ -71,7 +64,7 @@ def try_function(name: str, function: tuple[str, str], event: dict[str, Any]) ->
 
 
 def _call_function(
-    tx: Transaction, name: str, function: tuple[str, str], event: dict[str, Any]
+    tx: Transaction, name: str, function: tuple[str, str], event: dict[str, object]
 ) -> dict[str, Any]:
     queries.bound_hook(tx)
     try:
@@ -81,10 +74,10 @@ def _call_function(
         if not error.pgcode or error.pgcode.startswith(("08", "57P")):
             raise
         raise HookFailed(name, f"{error.pgcode}: {error.diag.message_primary}") from error
-    return hooks.parse(name, result or "null")
+    return http_hooks.parse(name, result or "null")
 
 
-def checked(name: str, sent: Mapping[str, Any], answer: Mapping[str, object]) -> dict[str, Any]:
+def checked(name: str, sent: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, Any]:
     """Check and return the claims in a hook's answer. Raises `HookFailed`."""
     claims = answer.get("claims")
     if not isinstance(claims, dict):

@@ -1,5 +1,6 @@
 """The hook before-user-created, which may refuse a new user, or a new address of a user."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from auth.extensions.hooks import turns
@@ -8,10 +9,18 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 
 
-def ask(hook: Hook, id: str, **about: Any) -> None:
+def ask(
+    hook: Hook,
+    id: str,
+    *,
+    email: str | None,
+    phone: str | None,
+    data: Mapping[str, object],
+    provider: str | None,
+) -> None:
     """Ask the hook about a user. Refuse if it refuses or fails."""
     try:
-        turns.call(hook, event_of(hook, id, **about))
+        turns.call(hook, event_of(hook, id, email=email, phone=phone, data=data, provider=provider))
     except (HookRefused, HookFailed) as error:
         raise as_api_error(error) from error
 
@@ -22,7 +31,7 @@ def event_of(
     *,
     email: str | None,
     phone: str | None,
-    data: dict[str, Any],
+    data: Mapping[str, object],
     provider: str | None = None,
 ) -> dict[str, Any]:
     """Return the request to the hook."""

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from auth.core.checks import Check, Context, Failure, NotChecked
 from auth.core.net import sockets
 from auth.core.settings.values.hooks import NAMES, Hook
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import http_hooks
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds
@@ -43,7 +43,7 @@ def _connection_problem(hook: Hook, seconds: float) -> str | None:
     parts = urlsplit(hook.url)
     host, is_safe = parts.hostname or "", parts.scheme == "https"
     try:
-        with sockets.Deadline(seconds, hooks.allowed_addresses(hook)) as deadline:
+        with sockets.Deadline(seconds, http_hooks.allowed_addresses(hook)) as deadline:
             connection = deadline.connect(host, parts.port or (443 if is_safe else 80), seconds)
             with sockets.tls().wrap_socket(connection, server_hostname=host) if is_safe else connection:
                 return None

@@ -14,8 +14,7 @@ from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
-from auth.extensions.hooks import access_token, before_user_created
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.flows.commands import Unusable, acting, found_user, json_option, show
@@ -67,47 +66,41 @@ def test(name: str, subject: str) -> None:
             raise click.ClickException(
                 f"AUTH_HOOK_{setting.upper()} is not set. Set it to the URL of the hook."
             )
-        user = found_user(parts, subject)
-        known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
-        timeout: float = promises.HOOK_TIMEOUT
-        if setting == "custom_access_token":
-            event = access_token.event_of(hook, _claims(parts, known), "password")
-        elif setting.startswith("send_"):
-            address = user.email if setting == "send_email" else user.phone
-            if address is None:
-                raise Unusable(f"{subject} has no address for {name}. Choose another user.")
-            event, timeout = _message(parts, hook, known, address), promises.HTTP_TIMEOUT
-        else:
-            about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}
-            event = before_user_created.event_of(hook, known["id"], **about)
+        event = _event(parts, hook, setting, subject)
+        timeout = promises.HTTP_TIMEOUT if setting.startswith("send_") else promises.HOOK_TIMEOUT
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:
                 result["answer"] = access_token.try_function(hook.name, hook.function, event)
             else:
-                result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
+                result["answer"] = http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
                 access_token.checked(hook.name, event["claims"], result["answer"])
         except (HookRefused, HookFailed) as error:
             result["verdict"] = str(error)
-    show(result, *(f"{member}: {_text(value)}" for member, value in result.items()))
+    texts = (each if isinstance(each, str) else json.dumps(each, indent=2) for each in result.values())
+    show(result, *(f"{member}: {text}" for member, text in zip(result, texts, strict=True)))
     if result["verdict"] != "accepted":
         sys.exit(3)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2)
-
-
-def _message(parts: Latchkey, hook: Hook, user: dict[str, Any], address: str) -> dict[str, Any]:
-    subject = f"Test message from {parts.settings.site_url}"
-    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, f"{subject}\n")
+def _event(parts: Latchkey, hook: Hook, setting: str, subject: str) -> dict[str, Any]:
+    """Return the request to a hook about a user, by a made-up sign-in or message."""
+    row = found_user(parts, subject)
+    user = json.loads(found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object)
+    email, phone = row.email, row.phone
+    if setting == "before_user_created":
+        data = user["user_metadata"]
+        return before_user_created.event_of(hook, user["id"], email=email, phone=phone, data=data)
+    if setting == "custom_access_token":
+        now = int(time.time())
+        amr = [{"method": "password", "timestamp": now}]
+        own = {"session_id": str(uuid.uuid4()), "aal": "aal1", "amr": amr}
+        return access_token.event_of(hook, parts.access_tokens.compose(user, now, own), "password")
+    address = email if setting == "send_email" else phone
+    if address is None:
+        raise Unusable(f"{subject} has no address for {hook.name}. Choose another user.")
+    title = f"Test message from {parts.settings.site_url}"
+    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), title, f"{title}\n")
     event = HookSender(hook, parts.settings).payload(address, message)
     return event | {"user": user | event["user"]}
-
-
-def _claims(parts: Latchkey, user: dict[str, Any]) -> dict[str, Any]:
-    now = int(time.time())
-    amr = [{"method": "password", "timestamp": now}]
-    own = {"session_id": str(uuid.uuid4()), "aal": "aal1", "amr": amr}
-    return parts.access_tokens.compose(user, now, own)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auth.core import json_bodies
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net import webhook_urls
 from auth.core.promises import HOOK_TIMEOUT
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders import http_post
@@ -44,9 +44,9 @@ def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOO
     body = json.dumps(payload)
     if len(body) > http_post.MOST_BYTES:
         raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http_post.MOST_BYTES}")
-    options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
+    headers, allows = http_post.signed_headers(id, body, hook.secrets), allowed_addresses(hook)
     try:
-        response = http_post.post_signed(hook.url, id, body, hook.secrets, **options)
+        response = http_post.ask(hook.url, body.encode(), headers, timeout=timeout, allows=allows)
     except TryLater as failure:
         raise HookFailed(hook.name, failure.reason, is_down=True) from failure
     status, content_type = response.status, response.content_type
@@ -62,7 +62,7 @@ def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOO
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     """Return a check of the addresses that a call may connect to."""
-    return webhooks.allowed_for_operator(hook.url, hook.private_networks)
+    return webhook_urls.allowed_for_operator(hook.url, hook.private_networks)
 
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:

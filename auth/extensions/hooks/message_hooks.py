@@ -12,7 +12,7 @@ from auth.core import promises
 from auth.core.settings import Settings
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from sql import Database, queries
 
@@ -32,7 +32,7 @@ class HookSender(Sender):
 
     def send(self, recipient: str, message: Message) -> str:
         try:
-            hooks.ask(self.hook, f"msg_{message.id}", self.payload(recipient, message), self.timeout)
+            http_hooks.ask(self.hook, f"msg_{message.id}", self.payload(recipient, message), self.timeout)
         except HookRefused as refusal:
             is_for_later = refusal.status == 429 or refusal.status >= 500
             raise TryLater(refusal.reason) if is_for_later else Refused(refusal.reason) from None

@@ -1,9 +1,8 @@
 """Calls of hooks from requests, never inside a transaction: the hook may call the admin API."""
 
-import functools
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from threading import BoundedSemaphore
@@ -16,7 +15,7 @@ from auth.core import promises
 from auth.core.net.sockets import wait_for
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
-from auth.extensions.hooks import http_hooks as hooks
+from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.web import g
 from auth.web.error_handlers import as_api_error
@@ -36,18 +35,17 @@ def call(hook: Hook, payload: Mapping[str, object], user_id: str | None = None) 
 
     Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.
     """
-    return in_turn(hook, user_id, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
-
-
-def in_turn(hook: Hook, user_id: str | None, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Ask a hook when no other call for the same user, or else the same network, is in progress."""
-    with _turn(hook, user_id or (g.client["network"] if g else "")):
-        return ask()
+    with turn(hook, user_id):
+        return http_hooks.ask(hook, f"msg_{uuid.uuid4()}", payload)
 
 
 @contextmanager
-def _turn(hook: Hook, subject: str) -> Iterator[None]:
-    """Limit concurrent calls per user, of a slow hook, and of a hook that causes calls of itself."""
+def turn(hook: Hook, user_id: str | None) -> Iterator[None]:
+    """Wait until no other call for the same user, or else the same network, is in progress.
+
+    This also limits the calls of a slow hook, and of one that causes calls of itself.
+    """
+    subject = user_id or (g.client["network"] if g else "")
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
         for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):

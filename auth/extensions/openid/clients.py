@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from marshmallow import Schema
 
@@ -30,7 +30,7 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
-_OVERLAP = timedelta(seconds=promises.SECRET_OVERLAP)
+OVERLAP = timedelta(seconds=promises.SECRET_OVERLAP)
 _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
@@ -41,15 +41,6 @@ _DYNAMIC = {
     "post_logout_redirect_uris", "grant_types", "client_type", "token_endpoint_auth_method",
     "id_token_signed_response_alg",
 }  # fmt: skip
-# The problems of members that do not fit together, by the member, or by the rule.
-_RULES = {
-    "device_grant": f"{DEVICE_CODE} is for clients that an administrator created",
-    "grant_types": "client_credentials is for confidential clients that an administrator created",
-    "require_pkce": "must be true for public and for dynamic clients",
-    "introspects_sessions": "must be false for public and for dynamic clients",
-    "skip_consent": "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
-    "id_token_signed_response_alg": "must be RS256, because no ES256 key is in use",
-}
 
 
 class ClientChange(AdminInput):
@@ -83,6 +74,39 @@ class NewClient(ClientChange):
     scope = fields.Text()
 
 
+class Client(NamedTuple):
+    """The columns of a client that its members set. No administrator made a dynamic one."""
+
+    id: str
+    name: str
+    uri: str
+    logo_uri: str
+    policy_uri: str
+    tos_uri: str
+    secret_hash: bytes | memoryview | None
+    token_endpoint_auth_method: str
+    accepts_either_method: bool
+    is_dynamic: bool
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    require_pkce: bool
+    skip_consent: bool
+    introspects_sessions: bool
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    backchannel_logout_uri: str
+    is_blocked: bool
+
+    @classmethod
+    def of(cls, columns: Mapping[str, object]) -> "Client":
+        """Return the client with these columns, of which others are left out."""
+        return cls._make(columns[name] for name in cls._fields)
+
+
 def create(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one."""
     client, secret = _new(asked, _load(NewClient(), body) | {"is_dynamic": False})
@@ -99,26 +123,27 @@ def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
         return made
 
 
-def _new(asked: Asked, values: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Return all columns of a new client, and its secret if it has one."""
-    client_type, named = values.pop("client_type", None), values.get("token_endpoint_auth_method")
+def _new(asked: Asked, values: Mapping[str, object]) -> tuple[Client, str | None]:
+    """Return a new client, and its secret if it has one."""
+    client_type, named = values.get("client_type"), values.get("token_endpoint_auth_method")
     method = named or (PUBLIC if client_type == "public" else "client_secret_basic")
     if client_type and (method == PUBLIC) != (client_type == "public"):
         raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
     secret = None if method == PUBLIC else one_time.new_token()
-    client = values | {
+    own = {
         "id": str(uuid.uuid4()),
         "token_endpoint_auth_method": method,
         "accepts_either_method": named is None and method != PUBLIC,
         "secret_hash": secret and one_time.hash_token(secret),
     }
+    client = Client.of({**values, **own})
     check_members(asked, client)
     asked.parts.openid_keys.make_first()
     return client, secret
 
 
-def _insert(act: Act, client: dict[str, Any], secret: str | None) -> dict[str, Any]:
-    audit.record(act, None, None, ["client_created"], [], client_id=client["id"], client=client["name"])
+def _insert(act: Act, client: Client, secret: str | None) -> dict[str, Any]:
+    audit.record(act, None, None, ["client_created"], [], client_id=client.id, client=client.name)
     return _write(act, client, secret)
 
 
@@ -148,23 +173,24 @@ def update(asked: Asked, client_id: str, body: Mapping[str, object]) -> dict[str
     return changed
 
 
-def _change(asked: Asked, client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
+def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[str, Any] | None:
     """Change a client. Return None if sessions that an earlier change must end would come back."""
     with targets.act(asked) as act:
         before = _lock(act, client_id)
-        client = before._asdict() | values
-        client["accepts_either_method"] &= "token_endpoint_auth_method" not in values
-        admits_others = any(client[name] != getattr(before, name) for name in _ADMITTING)
+        client = Client.of({**before._asdict(), **values})
+        if "token_endpoint_auth_method" in values:
+            client = client._replace(accepts_either_method=False)
+        admits_others = any(getattr(client, name) != getattr(before, name) for name in _ADMITTING)
         if admits_others and queries.has_lost_access(act, client_id=before.id).is_so:
             return None
-        if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
+        if (client.token_endpoint_auth_method == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
         check_members(asked, client)
-        kept_uris = [] if client["is_blocked"] else client["redirect_uris"]
+        kept_uris = [] if client.is_blocked else client.redirect_uris
         if kept_uris != before.redirect_uris:
             queries.delete_requests_to_other_uris(act, client_id=before.id, redirect_uris=kept_uris)
-        details = {"client_id": before.id, "client": client["name"]}
+        details = {"client_id": before.id, "client": client.name}
         audit.record(act, None, None, ["client_changed"], [], **details)
         return _write(act, client)
 
@@ -187,10 +213,10 @@ def delete(asked: Asked, client_id: str) -> None:
         audit.record(act, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
-def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> dict[str, Any]:
+def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = None) -> dict[str, Any]:
     """Replace a client's secret, and return its object with the new one.
 
-    With `overlap`, the old one is accepted for another day; one from before ends in any case.
+    The old secret is accepted for the time of `overlap`; one from before ends in any case.
     """
     with targets.act(asked) as act:
         before = _lock(act, client_id)
@@ -202,9 +228,9 @@ def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> di
             id=before.id,
             secret_hash=one_time.hash_token(secret),
             previous_secret_hash=before.secret_hash if overlap else None,
-            previous_secret_expires_at=before.now + _OVERLAP if overlap else None,
+            previous_secret_expires_at=before.now + overlap if overlap else None,
         )
-        details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
+        details = {"client_id": before.id, "client": before.name, "overlap": bool(overlap) or None}
         audit.record(act, None, None, ["client_secret_replaced"], [], **details)
         return as_object(_found(queries.select_client(act, id=before.id)), secret)
 
@@ -268,50 +294,84 @@ def _lock(act: Act, client_id: str) -> "queries.SelectClient":
     return _found(act.read(queries.select_client, id=id))
 
 
-def _write(act: Act, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
-    queries.write_client(act, **client)
-    return as_object(_found(queries.select_client(act, id=client["id"])), secret)
+def _write(act: Act, client: Client, secret: str | None = None) -> dict[str, Any]:
+    queries.write_client(act, **client._asdict())
+    return as_object(_found(queries.select_client(act, id=client.id)), secret)
 
 
-def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
+def check_members(asked: Asked, client: Client) -> None:
     """Check that the members of a client fit together."""
     _check_uris(client)
-    is_dynamic, grants = client["is_dynamic"], client["grant_types"]
-    is_limited = is_dynamic or client["token_endpoint_auth_method"] == PUBLIC
-    is_native = any(map(uris.is_native, client["redirect_uris"]))
+    is_dynamic, grants = client.is_dynamic, client.grant_types
+    is_limited = is_dynamic or client.token_endpoint_auth_method == PUBLIC
+    is_native = any(map(uris.is_native, client.redirect_uris))
     algorithms = asked.parts.client_tokens.id_token_algorithms()
-    broken = {
-        "device_grant": is_dynamic and DEVICE_CODE in grants,
-        "grant_types": is_limited and "client_credentials" in grants,
-        "require_pkce": is_limited and not client["require_pkce"],
-        "introspects_sessions": is_limited and client["introspects_sessions"],
-        "skip_consent": client["skip_consent"] and (is_dynamic or is_native),
-        "id_token_signed_response_alg": client["id_token_signed_response_alg"] not in algorithms,
-    }
-    for rule, problem in _RULES.items():
-        if broken[rule]:
-            field = "grant_types" if rule == "device_grant" else rule
-            raise _refusal(f"{field}: {problem}", field, rule)
-
-
-def _check_uris(client: Mapping[str, Any]) -> None:
-    grants = {*client["grant_types"]}
-    has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
-    if has_browser and not client["redirect_uris"]:
-        raise _refusal("redirect_uris is required", "redirect_uris")
-    check_redirect = uris.check_open_redirect if client["is_dynamic"] else uris.check_redirect
-    for name, check_uri in (
-        ("redirect_uris", check_redirect),
-        ("post_logout_redirect_uris", check_redirect),
-        ("resources", audience.check),
+    # The field, the rule, whether the client breaks it, and the rule as a sentence.
+    for field, rule, is_broken, sentence in (
+        (
+            "grant_types",
+            "device_grant",
+            is_dynamic and DEVICE_CODE in grants,
+            f"{DEVICE_CODE} is for clients that an administrator created",
+        ),
+        (
+            "grant_types",
+            "grant_types",
+            is_limited and "client_credentials" in grants,
+            "client_credentials is for confidential clients that an administrator created",
+        ),
+        (
+            "require_pkce",
+            "require_pkce",
+            is_limited and not client.require_pkce,
+            "must be true for public and for dynamic clients",
+        ),
+        (
+            "introspects_sessions",
+            "introspects_sessions",
+            is_limited and client.introspects_sessions,
+            "must be false for public and for dynamic clients",
+        ),
+        (
+            "skip_consent",
+            "skip_consent",
+            client.skip_consent and (is_dynamic or is_native),
+            "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
+        ),
+        (
+            "id_token_signed_response_alg",
+            "id_token_signed_response_alg",
+            client.id_token_signed_response_alg not in algorithms,
+            "must be RS256, because no ES256 key is in use",
+        ),
     ):
-        if len(client[name]) > MOST_URIS:
+        if is_broken:
+            raise _refusal(f"{field}: {sentence}", field, rule)
+
+
+def _check_uris(client: Client) -> None:
+    grants = {*client.grant_types}
+    has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
+    if has_browser and not client.redirect_uris:
+        raise _refusal("redirect_uris is required", "redirect_uris")
+    check_redirect = uris.check_open_redirect if client.is_dynamic else uris.check_redirect
+    for name, listed, check_uri in (
+        ("redirect_uris", client.redirect_uris, check_redirect),
+        ("post_logout_redirect_uris", client.post_logout_redirect_uris, check_redirect),
+        ("resources", client.resources, audience.check),
+    ):
+        if len(listed) > MOST_URIS:
             problem = f"{name} cannot exceed {MOST_URIS} items"
             raise _refusal(problem, name, "too_many_uris")
-        for uri in client[name]:
+        for uri in listed:
             _check_uri(name, uri, check_uri)
-    for name in ("client_uri", "logo_uri", "policy_uri", "tos_uri"):
-        if uri := client["uri" if name == "client_uri" else name]:
+    for name, uri in (
+        ("client_uri", client.uri),
+        ("logo_uri", client.logo_uri),
+        ("policy_uri", client.policy_uri),
+        ("tos_uri", client.tos_uri),
+    ):
+        if uri:
             _check_uri(name, uri, uris.check_web)
 
 

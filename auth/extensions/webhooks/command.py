@@ -6,21 +6,20 @@ import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.core import promises
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net import webhook_urls
 from auth.core.settings.values import urls
 from auth.core.settings.values.validators import sentence
 from auth.core.text.labels import label
 from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
-from auth.flows.admin import webhooks as admin
+from auth.flows.admin import webhooks
 from auth.flows.commands import acting, ask, json_option, open_parts, prints_json, show, yes_option
 from auth.web.errors import ApiError
 from sql import queries
@@ -68,7 +67,7 @@ def enable(webhook_id: str) -> None:
     """
     ask(f"Send events to {webhook_id}?")
     with acting() as asked:
-        webhook, _secret = admin.change(asked, webhook_id, {"disabled": False})
+        webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": False})
     click.echo(webhook if prints_json() else f"{webhook_id} is enabled.")
 
 
@@ -76,8 +75,8 @@ def enable(webhook_id: str) -> None:
 @_id
 @click.option(
     "--event",
-    type=click.Choice(webhooks.EVENTS),
-    default=webhooks.EVENTS[0],
+    type=click.Choice(webhook_urls.EVENTS),
+    default=webhook_urls.EVENTS[0],
     show_default=True,
     help="Send this event.",
 )
@@ -93,9 +92,11 @@ def test(webhook_id: str, event: str) -> None:
     """
     ask(f"Send a test event to {webhook_id}?")
     with acting() as asked:
-        delivery = json.loads(admin.send_test(asked, webhook_id, event))
+        delivery = json.loads(webhooks.send_test(asked, webhook_id, event))
         deadline, pause = time.monotonic() + _PATIENCE, 0.1
-        while _is_unanswered(delivery) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            if delivery["status"] != "waiting" or delivery["last_error"]:
+                break
             time.sleep(pause)
             pause = min(pause * 2, 1.6)
             row = queries.select_delivery(asked.db, webhook_id=webhook_id, id=delivery["id"])
@@ -117,17 +118,14 @@ def _secret() -> str:
     """Return a secret that is not an argument: other users could see it."""
     given = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
     try:
-        return urls.webhook_secret(given) if given else webhooks.new_secret()
+        return urls.webhook_secret(given) if given else webhook_urls.new_secret()
     except ValueError as error:
         raise click.BadParameter(sentence(error), param_hint="'LATCHKEY_WEBHOOK_SECRET'") from None
 
 
 @command.command("listen", short_help="Print the events of a service on this machine.")
 @click.option(
-    "--forward",
-    metavar="URL",
-    callback=_http_url,
-    help="Forward each event to this URL, with its signature.",
+    "--forward", metavar="URL", callback=_http_url, help="Forward each event to this URL, with its signature."
 )
 @json_option
 def listen(forward: str | None) -> None:
@@ -151,20 +149,16 @@ def listen(forward: str | None) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         url = f"http://127.0.0.1:{receiver.server_port}/"
-        body = {"url": url, "description": DESCRIPTION, "events": list(webhooks.EVENTS)}
-        id = json.loads(admin.create(asked, body, secret)[0])["id"]
+        body = {"url": url, "description": DESCRIPTION, "events": list(webhook_urls.EVENTS)}
+        id = json.loads(webhooks.create(asked, body, secret)[0])["id"]
         try:
             click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=prints_json())
             signal.sigwait(_STOPS)
         finally:
             with suppress(ApiError):
-                admin.delete(asked, id)
+                webhooks.delete(asked, id)
             receiver.shutdown()
     click.echo("Stopped.", err=prints_json())
-
-
-def _is_unanswered(delivery: dict[str, Any]) -> bool:
-    return delivery["status"] == "waiting" and not delivery["last_error"]
 
 
 class _Receiver(ThreadingHTTPServer):
@@ -191,22 +185,16 @@ class _Handler(BaseHTTPRequestHandler):
         except (WebhookVerificationError, ValueError):
             self.send_response(401)  # any process on this machine can post here
         else:
-            forward = self.server.forward
+            forward, id, user = self.server.forward, headers["webhook-id"], event["data"]["user"]
             answer = _post(forward, body, headers) if forward else None
-            id = headers["webhook-id"]
-            told = {"id": id, "event": event, "response": answer}
-            click.echo(json.dumps(told) if self.server.prints_json else _line(event, id, answer))
+            parts = event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-", id, answer
+            outcome = {"id": id, "event": event, "response": answer}
+            click.echo(json.dumps(outcome) if self.server.prints_json else "  ".join(filter(None, parts)))
             self.send_response(204)
         self.end_headers()
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         pass
-
-
-def _line(event: dict[str, Any], id: str, answer: str | None) -> str:
-    user = event["data"]["user"]
-    parts = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-", id, answer]
-    return "  ".join(filter(None, parts))
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psycopg2
 import structlog
 
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net import webhook_urls
 from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders import http_post
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 def as_message(row: "queries.ClaimEvent") -> Message:
-    text = json.dumps(webhooks.body(row.kind, row.variables), ensure_ascii=False)
+    text = json.dumps(webhook_urls.body(row.kind, row.variables), ensure_ascii=False)
     return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
 
 
@@ -46,9 +46,10 @@ class EventSender(Sender):
             if endpoint.previous_secret:
                 secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
         try:
-            allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
-            options = {"timeout": self.timeout, "allows": allows}
-            response = http_post.post_signed(endpoint.url, message.id, message.text, secrets, **options)
+            allows = webhook_urls.allowed_addresses(endpoint.url, self.private_networks)
+            headers = http_post.signed_headers(message.id, message.text, secrets)
+            body = message.text.encode()
+            response = http_post.post(endpoint.url, body, headers, timeout=self.timeout, allows=allows)
         except TryLater as failure:
             self._record_failure(recipient, str(failure))
             # Without `is_down`: the log shows the webhook, not the channel.

@@ -138,7 +138,7 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, setti
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
     asked = len(hook.requests)
-    with turns._turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
+    with turns.turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
         refused = session.refresh()
         assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
     assert_error(refused, 503, "service_unavailable")

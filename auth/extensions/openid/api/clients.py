@@ -1,4 +1,4 @@
-from typing import Any
+from collections.abc import Mapping
 
 from flask import Blueprint, Response, json, jsonify
 
@@ -58,7 +58,8 @@ def delete_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
-    return jsonify(clients.replace_secret(current_asked(), client_id, **read_body(_Rotation())))
+    overlap = clients.OVERLAP if read_body(_Rotation())["overlap"] else None
+    return jsonify(clients.replace_secret(current_asked(), client_id, overlap))
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
@@ -88,7 +89,7 @@ def register_client() -> Response:
     return _created(client | ({"client_secret_expires_at": 0} if "client_secret" in client else {}))
 
 
-def _created(client: dict[str, Any]) -> Response:
+def _created(client: Mapping[str, object]) -> Response:
     response = jsonify(client)
     response.status_code = 201
     return response

@@ -20,9 +20,11 @@ _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _client_id = click.argument("client_id")
 
 
-def _several(flag: str, member: str, metavar: str | None, text: str, **others: Any) -> _Option:
+def _several(
+    flag: str, member: str, metavar: str | None, text: str, type: click.ParamType | None = None
+) -> _Option:
     return click.option(
-        flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", **others
+        flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", type=type
     )
 
 
@@ -118,7 +120,7 @@ def create(
     public: bool,
     device: bool,
     product: str | None,
-    **members: Any,
+    **members: object,
 ) -> None:
     """Create the client NAME, to which users return at one of the REDIRECT_URIs.
 
@@ -128,17 +130,17 @@ def create(
     Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin
     """
     application = APPLICATIONS[product] if product else None
-    members = _body(members)
+    chosen = _body(members)
     if application:
         if not redirect_uris or not all(uri.endswith(application.callback) for uri in redirect_uris):
             raise click.UsageError(f"The REDIRECT_URI of {product} must end with {application.callback}.")
         public = public or application.is_public
         own = {"token_lifetime": application.token_lifetime}
-        members = {"require_pkce": application.sends_challenge, **own, **members}
+        chosen = {"require_pkce": application.sends_challenge, **own, **chosen}
     if device:
         with_browser = ["authorization_code"] if redirect_uris else []
-        members = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | members
-    body = {"client_name": name, "redirect_uris": list(redirect_uris), **members}
+        chosen = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | chosen
+    body = {"client_name": name, "redirect_uris": list(redirect_uris), **chosen}
     body |= {"client_type": "public"} if public else {}
     with acting() as asked:
         client = clients.create(asked, body)
@@ -167,7 +169,7 @@ def list_command() -> None:
             for client in page:
                 line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
                 others = [
-                    _old_secret(client),
+                    _old_secret(client.get("previous_secret_expires_at")),
                     client.get("metadata_url", ""),
                     "blocked" * client["is_blocked"],
                 ]
@@ -201,7 +203,7 @@ def show_client(client_id: str) -> None:
 )
 @_member_options
 @json_option
-def update(client_id: str, **members: Any) -> None:
+def update(client_id: str, **members: object) -> None:
     """Change a client. An option that can be repeated replaces the whole list. An empty value clears it.
 
     \b
@@ -239,10 +241,10 @@ def rotate(client_id: str, overlap: bool) -> None:
     Example: latchkey clients rotate 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --overlap
     """
     with acting() as asked:
-        client = clients.replace_secret(asked, client_id, overlap=overlap)
+        client = clients.replace_secret(asked, client_id, clients.OVERLAP if overlap else None)
     show(client, client["client_secret"])
     if overlap and not prints_json():
-        click.echo(_old_secret(client), err=True)
+        click.echo(_old_secret(client["previous_secret_expires_at"]), err=True)
 
 
 @command.command("end-old-secret", short_help="End the old secret of a client.")
@@ -258,12 +260,11 @@ def end_old_secret(client_id: str) -> None:
     click.echo(f"{client_id} has no old secret anymore.")
 
 
-def _old_secret(client: Mapping[str, Any]) -> str:
-    ends = client.get("previous_secret_expires_at")
-    return f"The old secret works {until(ends)}." if ends else ""
+def _old_secret(expires_at: str | None) -> str:
+    return f"The old secret works {until(expires_at)}." if expires_at else ""
 
 
-def _body(members: Mapping[str, Any]) -> dict[str, Any]:
+def _body(members: Mapping[str, object]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     for name, value in members.items():
         if isinstance(value, tuple):
@@ -273,12 +274,9 @@ def _body(members: Mapping[str, Any]) -> dict[str, Any]:
     return body | ({"token_lifetime": None} if body.get("token_lifetime") == 0 else {})
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return " ".join(value)
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _table(members: Mapping[str, Any]) -> list[str]:
-    width = max(map(len, members))
-    return [f"{name:<{width}}  {_text(value)}".rstrip() for name, value in members.items()]
+def _table(members: Mapping[str, object]) -> list[str]:
+    width, lines = max(map(len, members)), []
+    for name, value in members.items():
+        text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+        lines.append(f"{name:<{width}}  {text.lower() if isinstance(value, bool) else text}".rstrip())
+    return lines

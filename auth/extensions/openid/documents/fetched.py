@@ -4,7 +4,6 @@ A document is fetched once a day, for a signed-in user, and only at /oauth/autho
 """
 
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -17,6 +16,7 @@ from auth.core.net.sockets import STRANGERS, Deadline, why
 from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
+from auth.extensions.openid.clients import Client
 from auth.flows.messages.outgoing import own_url
 from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
@@ -52,10 +52,10 @@ def make_current(url: str) -> Response | None:
         return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
     limits.count("fetch_client_document", g.client["network"])
     try:
-        values = _read(url, _fetch(url))
+        described = _read(url, id, _fetch(url))
     except _Unusable as error:
         refuse(url, f"its document: {error}")
-    _keep(url, id, values)
+    _keep(url, described)
     return None
 
 
@@ -84,8 +84,8 @@ def _fetch(url: str) -> bytes:
     return body
 
 
-def _read(url: str, body: bytes) -> dict[str, Any]:
-    """Return the columns of a document's client. Raises `_Unusable`."""
+def _read(url: str, id: str, body: bytes) -> Client:
+    """Return the client of a document. Raises `_Unusable`."""
     try:
         document = json_bodies.decode(body)
     except json_bodies.InvalidJson as error:
@@ -103,25 +103,33 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
-        values |= {"secret_hash": None, "accepts_either_method": False}
-        clients.check_members(current_asked(), values)
-        return values
+        client = Client(id=id, secret_hash=None, accepts_either_method=False, **values)
+        clients.check_members(current_asked(), client)
+        return client
     except ApiError as error:
         raise _Unusable(error.details or error.msg) from None
 
 
-def _keep(url: str, id: str, values: dict[str, Any]) -> None:
+def _keep(url: str, described: Client) -> None:
+    """Write the client of a document. What an administrator has set for it stays."""
+    id = described.id
     with acts.begin(latchkey.db) as act:
         act.lock_client(id)
-        before = queries.select_client(act, id=id)
-        known = before._asdict() if before else {}
-        chosen = {name: values[name] for name in ("name", "redirect_uris", "grant_types")}
-        if any(known.get(name) != value for name, value in chosen.items()):
-            queries.write_client(act, **values | known | chosen | {"id": id})
+        row = queries.select_client(act, id=id)
+        before = Client.of(row._asdict()) if row else None
+        client = described
+        if before:
+            client = before._replace(
+                name=described.name,
+                redirect_uris=described.redirect_uris,
+                grant_types=described.grant_types,
+            )
+        if client != before:
+            queries.write_client(act, **client._asdict())
             # A consent must not cover changes after the page was shown.
             queries.delete_requests_to_other_uris(act, client_id=id, redirect_uris=[])
             change = "client_changed" if before else "client_created"
-            audit.record(act, None, None, [change], [], client_id=id, client=values["name"], url=url)
+            audit.record(act, None, None, [change], [], client_id=id, client=client.name, url=url)
         queries.keep_client_document(act, id=id, metadata_url=url, lifetime=promises.DAY)
         if before is None:
             queries.delete_surplus_clients(act)

@@ -162,7 +162,9 @@ _ACTS = {
         effects=_new_secret_effects,
         undo="A secret that has ended can’t be restored.",
         do=lambda subject, form: _once(
-            clients.replace_secret(current_asked(), subject.row.client_id, overlap="overlap" in form)
+            clients.replace_secret(
+                current_asked(), subject.row.client_id, clients.OVERLAP if "overlap" in form else None
+            )
         ),
         done="Secret created.",
         is_destructive=True,
