@@ -32,7 +32,7 @@ from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlState
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extras import Json, NamedTupleCursor
 
-from sql.pool import BEGIN, MESSAGE_WRITTEN, READ_COMMITTED, SIZE, Connection, Pool
+from sql.pool import ASYNCHRONOUS, BEGIN, MESSAGE_WRITTEN, READ_COMMITTED, SIZE, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(
@@ -240,6 +240,19 @@ class _Later(Runner):
         return connection.cursor(cursor_factory=NamedTupleCursor)
 
 
+@dataclass
+class _Asynchronous(Runner):
+    """Runs statements of a database that do not wait for the disk."""
+
+    _db: "Database"
+
+    def _lend(self) -> AbstractContextManager[Connection]:
+        return self._db._lend()
+
+    def _execute(self, connection: Connection, *calls: Call) -> NamedTupleCursor:
+        return self._db._execute(connection, *calls, before=ASYNCHRONOUS)
+
+
 T = TypeVar("T", bound=Transaction)
 
 
@@ -277,6 +290,8 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, last)
+        # For statements that a crash of Postgres may lose, unless a later commit has waited for the disk.
+        self.asynchronous: Runner = _Asynchronous(self)
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Run the block's statements as one transaction; an exception rolls it back.

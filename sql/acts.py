@@ -26,7 +26,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 import psycopg2
 
 from sql import Database, Runner, Transaction, queries
-from sql.pool import BEGIN, NotInTime
+from sql.pool import ASYNCHRONOUS, BEGIN, NotInTime
 
 
 class Facts(Protocol):
@@ -164,7 +164,7 @@ def refresh(
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
-    with begin(db, f"{_BEGIN}; SET LOCAL synchronous_commit = off") as act:
+    with begin(db, f"{_BEGIN}; {ASYNCHRONOUS}") as act:
         yield act, act.lock(lock, *args, **given)
 
 

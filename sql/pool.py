@@ -56,6 +56,8 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 """
 # PgBouncer may run a statement in a session without the setting.
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL latchkey.notifies_after_commit = on"
+# Before a statement in the same string, or after BEGIN: the commit does not wait for the disk.
+ASYNCHRONOUS = "SET LOCAL synchronous_commit = off"
 # The end of the INFO that `notify_of_message` sends such a transaction.
 MESSAGE_WRITTEN = "a message was written\n"
 # For a single statement in the same string, which makes both one transaction.

@@ -166,7 +166,6 @@ class SelectUserOfApiKey(NamedTuple):
 def select_user_of_api_key(on: Runner, /, *, user_id: str | None, api_key_id: str | None) -> SelectUserOfApiKey | None: ...
 
 class RecordRefusal(NamedTuple):
-    setting: str
     recorded: str
 
 def record_refusal(on: Runner, /, *, user_id: str | None, address: str | None, token_hash: bytes | memoryview | None, action: str | None, reason: str | None, details: Any | None) -> RecordRefusal | None: ...

@@ -82,6 +82,7 @@ def record_refusal() -> None:
         return
     try:
         known = g.subject or g.note(user_id=g.user_id)
-        queries.record_refusal(latchkey.db, **known, action=action, reason=reason)
+        # No client depends on the row, and a flood must not keep the disk busy.
+        queries.record_refusal(latchkey.db.asynchronous, **known, action=action, reason=reason)
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

@@ -200,13 +200,15 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     total = settings.rate_limit_mail_total if channel == "mail" else settings.rate_limit_sms_total
     most, seconds = total.amount, total.get_expiry()
     asking = {"address": None if is_new else address, "windows": json.dumps(windows), "site": site}
-    own = queries.count_message(asked.db, **asking, channel=channel, seconds=seconds)
+    # All messages of a channel lock its total. A crash loses no count of a message that was written after it.
+    db = asked.db.asynchronous
+    own = queries.count_message(db, **asking, channel=channel, seconds=seconds)
     is_proved, left = own.is_proved, own.remaining
     is_beyond = is_beyond_tenth(own.of_network, most, is_proved=is_proved, recipient_left=left)
     # Beyond its tenth, a network must not use up the total. Another window counts instead, so that all
     # requests take equally long.
     kind = f"{channel}_over" if is_beyond else channel
-    overall = queries.count_in_total(asked.db, kind=kind, seconds=seconds)
+    overall = queries.count_in_total(db, kind=kind, seconds=seconds)
     refused_by = what_stops_message(
         channel, overall.count, most, is_beyond=is_beyond, is_proved=is_proved, recipient_left=left
     )

@@ -131,7 +131,7 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
     if used_up:
         about: dict[str, Any] = {"user_id": row.user_id, "address": None, "token_hash": None, "details": {}}
         reason = "over_request_rate_limit"
-        queries.record_refusal(asked.db, **about, action="sign_in_refused", reason=reason)
+        queries.record_refusal(asked.db.asynchronous, **about, action="sign_in_refused", reason=reason)
         raise _too_many(asked, max(used_up))
     return replace(known, limits=counted)
 

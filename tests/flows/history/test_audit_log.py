@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
-import psycopg2
 import pytest
 
 import sql
@@ -202,16 +201,6 @@ class TestRefusal:
             assert_error(response, 401, "invalid_credentials", "Invalid login credentials")
         finally:
             database.run("ALTER TABLE mislaid RENAME TO audit_log")
-
-    def test_recording_a_refusal_does_not_wait_for_the_disk(self, database_url):
-        statement = sql.load_statements()["record_refusal"]
-        given = {"origin": {"actor": "anonymous"}, "action": "x", "reason": "y", "details": {}}
-        connection = psycopg2.connect(database_url)
-        with connection.cursor() as cursor:
-            cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | given)
-            cursor.execute("SHOW synchronous_commit")
-            assert cursor.fetchone() == ("off",)
-        connection.close()
 
 
 def acts_of(text: str) -> set[str]:

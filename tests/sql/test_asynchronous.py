@@ -1,0 +1,66 @@
+"""Commits that do not wait for the disk: those of counts of messages and of refusals, and no others."""
+
+from urllib.parse import quote
+
+import pytest
+
+from sql import Database, queries
+
+# A trigger on each of the tables, and what it saw.
+TABLES = ("failure_counts", "audit_log", "outbox", "one_time_tokens")
+WATCH = f"""
+CREATE TABLE seen (name text, setting text);
+GRANT ALL ON seen TO PUBLIC;
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO seen VALUES (tg_table_name, current_setting('synchronous_commit'));
+  RETURN NULL;
+END
+$$;
+{"; ".join(f"CREATE TRIGGER see AFTER INSERT OR UPDATE ON {table} EXECUTE FUNCTION see()" for table in TABLES)}
+"""
+
+
+@pytest.fixture
+def seen(database):
+    """Yields the settings of the commits that wrote to each of the tables."""
+    database.run(WATCH)
+    yield lambda: {(row.name, row.setting) for row in database.all("SELECT * FROM seen")}
+    database.run("DROP FUNCTION see CASCADE; DROP TABLE seen")
+
+
+def waiting(url):
+    """Return the URL of a database for connections that wait for the disk; those of the tests do not."""
+    return f"{url}{'&' if '?' in url else '?'}options={quote('-csynchronous_commit=on')}"
+
+
+def test_counts_of_a_message_do_not_wait_for_the_disk_but_the_message_does(
+    make_app, requests_url, alice, seen
+):
+    client = make_app(
+        fresh=True, AUTH_RATE_LIMITS_ENABLED="true", DATABASE_URL=waiting(requests_url)
+    ).test_client()
+    assert client.post("/otp", json={"email": "alice@example.com"}).status_code == 200
+    written = ("audit_log", "one_time_tokens", "outbox")
+    assert seen() == {("failure_counts", "off"), *((name, "on") for name in written)}
+
+
+def test_record_of_a_refusal_does_not_wait_for_the_disk_but_the_verdict_does(
+    make_app, requests_url, alice, seen
+):
+    client = make_app(
+        fresh=True, AUTH_RATE_LIMITS_ENABLED="true", DATABASE_URL=waiting(requests_url)
+    ).test_client()
+    wrong = {"email": "alice@example.com", "password": "Wrong-Horse-1"}
+    assert client.post("/token?grant_type=password", json=wrong).status_code == 401
+    assert seen() == {("failure_counts", "on"), ("audit_log", "off")}
+
+
+@pytest.mark.parametrize("prepare", [True, False])
+def test_next_statement_of_the_connection_waits_for_the_disk_again(database_url, seen, prepare):
+    db = Database(waiting(database_url), size=1, prepare=prepare)
+    assert queries.count_in_total(db.asynchronous, kind="mail", seconds=60).count == 1
+    assert seen() == {("failure_counts", "off")}
+    assert queries.count_in_total(db, kind="mail", seconds=60).count == 2
+    assert seen() == {("failure_counts", "off"), ("failure_counts", "on")}
+    db.close()
