@@ -165,15 +165,12 @@ class Provider:
             self.log_failure(str(error))
             raise
         except _FAILURES as error:
-            reason = f"{self._said(error)} at the token or userinfo endpoint"
+            reason = type(error).__name__
+            if isinstance(error, OAuthError):
+                reason = said(error.error, error.description, self._settings.client_secret)
+            reason += " at the token or userinfo endpoint"
             self.log_failure(reason)
             raise ProviderError(reason) from error
-
-    def _said(self, error: Exception) -> str:
-        """Return the provider's own error code and description, bounded, else the kind of exception."""
-        if not isinstance(error, OAuthError):
-            return type(error).__name__
-        return said(error.error, error.description, self._settings.client_secret)
 
     def _session(self) -> _Session:
         settings, method = self._settings, self._preset.auth_method

@@ -9,7 +9,6 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values

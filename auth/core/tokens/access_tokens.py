@@ -23,25 +23,10 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
-_TYPES = (TYPE, "at+jwt")  # the type of 0.2.0
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 # Claims of the token and its sign-in, not of the user.
-_NOT_OF_USERS = {
-    *(
-        "iss",
-        "sub",
-        "aud",
-        "exp",
-        "iat",
-        "jti",
-        "session_id",
-        "aal",
-        "next_aal",
-        "amr",
-        "api_key_id",
-        "scope",
-    ),
-}
+_OF_TOKENS = {"iss", "sub", "aud", "exp", "iat", "jti"}
+_NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope"}
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 LACKS_STEP = "aal0"  # their level, also used by `lacks_level`
 # Roles that no user can have.
@@ -197,7 +182,7 @@ class AccessTokens:
     def _key(self, header: Mapping[str, Any]) -> tuple[Key, str]:
         """Return a key and its only audience. Raises `InvalidAccessToken`."""
         kid = header.get("kid")
-        if header.get("typ") not in _TYPES:
+        if header.get("typ") != TYPE:
             raise InvalidAccessToken("not an access token")
         if key := self._step_keys.get(kid):
             return key, SECOND_STEP

@@ -56,7 +56,9 @@ def _sender(context: Context) -> Failure | None:
     # The selector, a name below this one, is not known.
     if _texts(context.resolver, f"_domainkey.{domain}") is None:
         missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
-    parents = filter(None, (domain, _parent(domain)))
+    # The DMARC record of the parent domain counts too (RFC 7489).
+    parent = domain.partition(".")[2]
+    parents = (domain, parent) if "." in parent else (domain,)
     if not any(_declares(context.resolver, f"_dmarc.{name}", "v=DMARC1") for name in parents):
         missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
     if not missing:
@@ -65,12 +67,6 @@ def _sender(context: Context) -> Failure | None:
         f"DNS does not say which servers send the emails of {domain}, so other servers may refuse them.",
         f"Add to DNS: {'; '.join(missing)}",
     )
-
-
-def _parent(domain: str) -> str:
-    """Return the parent domain, whose DMARC record counts too (RFC 7489), or an empty string."""
-    parent = domain.partition(".")[2]
-    return parent if "." in parent else ""
 
 
 def _declares(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:

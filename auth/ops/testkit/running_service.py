@@ -23,7 +23,7 @@ from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import about_new
+from auth.flows.sessions.issuing import Issue, about_new
 from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
@@ -132,7 +132,8 @@ class Service:
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
-            response = tokens(self._parts, self._open_session(asked, user_id, aal, for_client=True))
+            issue = about_new(asked, user_id, "password", for_client=True)
+            response = tokens(self._parts, self._open_session(asked, user_id, aal, issue))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -147,7 +148,8 @@ class Service:
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
         with self._asking() as asked:
-            session, token = self._open_session(asked, user_id, aal).row, one_time.new_token()
+            issue = about_new(asked, user_id, "password", for_client=False)
+            session, token = self._open_session(asked, user_id, aal, issue).row, one_time.new_token()
         columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
         queries.insert_browser_session(self._parts.db, **columns)
         url = self._parts.settings.base_url
@@ -240,10 +242,7 @@ class Service:
             g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
             yield Asked(self._parts, g.client, g.actor, noted=g)
 
-    def _open_session(
-        self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
-    ) -> Session:
-        issue = about_new(asked, user_id, "password", for_client=for_client)
+    def _open_session(self, asked: Asked, user_id: str, aal: str | None, issue: Issue) -> Session:
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:

@@ -37,8 +37,7 @@ class Entry:
 def read(path: Path) -> tuple[Iterator[Entry], int]:
     """Return the users of a file and their likely number, for a progress bar. Raises `UnreadableFile`."""
     try:
-        encoding = _encoding(path)
-        first = _first_line(path, encoding)
+        encoding, first = _opening(path)
         if first.startswith('{"latchkey_backup":'):
             raise UnreadableFile("it is a backup. Use latchkey restore.")
         if not first.startswith(("{", "[")):
@@ -55,14 +54,12 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
 
 
-def _encoding(path: Path) -> str:
+def _opening(path: Path) -> tuple[str, str]:
+    """Return the encoding, and the first line that is not empty."""
     with path.open("rb") as file:
-        return _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-
-
-def _first_line(path: Path, encoding: str) -> str:
+        encoding = _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     with path.open(encoding=encoding, errors="surrogateescape") as file:
-        return next(filter(None, map(str.strip, file)), "")
+        return encoding, next(filter(None, map(str.strip, file)), "")
 
 
 def _separator(header: str) -> str:
@@ -117,7 +114,7 @@ def _of_lines(path: Path) -> Iterator[Entry]:
                 yield Entry(f"line {number}", problem=f"is not JSON: {error}")
 
 
-def _entry(place: str, value: Any) -> Entry:
+def _entry(place: str, value: object) -> Entry:
     if isinstance(value, dict):
         return Entry(place, value)
     return Entry(place, problem="is not a JSON object")
