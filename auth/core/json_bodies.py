@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -77,3 +78,9 @@ def _bound_work(body: bytes) -> None:
         raise InvalidJson(f"the body must not contain more than {MAX_STRUCTURE:,} brackets and commas")
     if max(accumulate(map(_STEPS.__getitem__, structure)), default=0) > MAX_DEPTH:
         raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
+
+
+def encode_with(members: Mapping[str, object], **encoded: str) -> str:
+    """Return an object as JSON, with further members that Postgres has written as JSON."""
+    further = "".join(f', "{name}": {value}' for name, value in encoded.items())
+    return f"{json.dumps(members)[:-1]}{further}}}"

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -71,7 +72,12 @@ class CustomerProvider(Provider):
     _lookups = sockets.CUSTOMERS
 
     def __init__(
-        self, row: "queries.SelectIdentityProvider", secret: str, base_url: str, *, private_networks: bool
+        self,
+        row: "queries.SelectIdentityProvider | SimpleNamespace",
+        secret: str,
+        base_url: str,
+        *,
+        private_networks: bool,
     ) -> None:
         settings = ProviderSettings(
             client_ids=(row.client_id, *row.acceptable_client_ids),

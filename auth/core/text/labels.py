@@ -40,6 +40,11 @@ def _has_label(table: str, name: str) -> bool:
     return f"{table}.{name}" in built_in("console")[DEFAULT]
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 session`, `1,000 sessions`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def spaced(name: str) -> str:
     return name.replace("_", " ")
 

@@ -45,7 +45,7 @@ def read_key(path: Path) -> str:
     """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
     try:
         if problem := exposure(path):
-            raise UnusableKey(f"{path} is refused. Mend its mode: {problem}")
+            raise UnusableKey(f"{path} is refused. Fix its mode: {problem}")
         return path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"

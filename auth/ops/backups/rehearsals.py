@@ -63,7 +63,7 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
             if process.poll() is not None or time.monotonic() > deadline:
                 end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
                 raise BackupError(
-                    f"The service does not start on the restored database. Mend what it says: {' '.join(end)}"
+                    f"The service does not start on the restored database. Fix what it says: {' '.join(end)}"
                 )
             time.sleep(0.1)
         yield base_url

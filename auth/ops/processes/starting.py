@@ -67,7 +67,7 @@ def _start(server: Master, chosen: Settings) -> None:
         # This need not stop the service: sessions and access tokens stay valid.
         if problem:
             said = (
-                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Mend the function as"
+                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Fix the function as"
                 " docs/hooks.md shows."
             )
             logs.say(chosen, said, "warning")

@@ -29,7 +29,6 @@ from auth.core.settings import (
     Settings,
     SettingsError,
     load,
-    relying_party,
     running,
     served,
     state,
@@ -92,7 +91,7 @@ def when_ready(server: Master) -> None:
     _start_delivery(server, chosen)
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
     _say(f"State: {chosen.state_dir} ({kept}). Back it up.")
-    if passkey_notice := relying_party.notice(chosen):
+    if passkey_notice := start_checks.passkey_notice(chosen):
         _say(passkey_notice, "warning")
     for notice in start_checks.notices(chosen):
         _say(notice, "warning")

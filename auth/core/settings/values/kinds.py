@@ -28,7 +28,7 @@ def _hidden(value: object) -> str:
 _NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # Metadata of a field whose value the console hides.
-SECRET = {"shows": _hidden}
+SECRET = {"shows": _hidden, "is_secret": True}
 _MOST_SHOWN = 20
 
 
@@ -38,9 +38,9 @@ def setting(read: Callable[[Env, str], T], *, may_be_empty: bool = False) -> T:
     return declared
 
 
-def shown_as(shows: Callable[[Any], str], declared: T) -> T:
-    metadata = cast("dataclasses.Field", declared).metadata
-    hidden: T = dataclasses.field(metadata={**metadata, "shows": shows})
+def shown_as(shows: Callable[[Any], str], declared: T, **metadata: object) -> T:
+    known = cast("dataclasses.Field", declared).metadata
+    hidden: T = dataclasses.field(metadata={**known, "shows": shows, **metadata})
     return hidden
 
 
@@ -63,9 +63,9 @@ def _place(value: str | None) -> str:
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
 
-secret = partial(shown_as, _hidden)
+secret = partial(shown_as, _hidden, is_secret=True)
 # The rest of the URL may contain a password.
-secret_url = partial(shown_as, _place)
+secret_url = partial(shown_as, _place, is_secret=True)
 
 
 def database(url: str) -> str:
@@ -82,7 +82,7 @@ def database_url() -> str:
         given = env.str(name, "", validate=check)
         return encryption.encrypted(given) if given else ""
 
-    return shown_as(database, setting(read))
+    return shown_as(database, setting(read), is_secret=True)
 
 
 @overload
