@@ -3,7 +3,7 @@
 import dns.exception
 import dns.resolver
 
-from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER
 from auth.core.settings.values import urls
@@ -12,6 +12,7 @@ from auth.delivery.senders.sender import TryLater
 from auth.ops.doctor import mail_steps
 
 
+@check("mail-server", "The mail server accepts email")
 def _server(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.email_enabled:
@@ -38,6 +39,7 @@ def _server(context: Context) -> Failure | None:
     return None
 
 
+@check("sender", "DNS declares who sends email")
 def _sender(context: Context) -> Failure | None:
     settings = context.settings
     if settings.is_local:
@@ -86,6 +88,7 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
     return [b"".join(record.strings).decode(errors="replace") for record in answer]
 
 
+@check("sms", "SMS can be sent")
 def _sms(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.phone_enabled or (settings.sms_provider == "none" and not settings.offers_phone):
@@ -96,8 +99,4 @@ def _sms(context: Context) -> Failure | None:
     return Failure("There is no SMS provider, so sign-ins by phone are refused.", remedy)
 
 
-CHECKS = (
-    Check("mail-server", "The mail server accepts email", _server),
-    Check("sender", "DNS declares who sends email", _sender),
-    Check("sms", "SMS can be sent", _sms),
-)
+CHECKS = (_server, _sender, _sms)

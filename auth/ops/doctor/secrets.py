@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 
-from auth.core.checks import Check, Context, Failure, NotChecked
+from auth.core.checks import Context, Failure, NotChecked, check
 from auth.core.files import exposure
 from auth.core.keys import fingerprints, resealing, rotation
 from auth.core.keys.fingerprints import OtherKeys
@@ -24,6 +24,7 @@ _KINDS = {
 }
 
 
+@check("keys", "The keys match the database")
 def _fit(context: Context) -> Failure | None:
     try:
         fingerprints.check(context.db, context.settings)
@@ -44,6 +45,7 @@ def _remedy_of_key(context: Context, field: str) -> str:
     return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
 
 
+@check("key-age", "No key is old")
 def _ages(context: Context) -> Failure | None:
     old = [row for row in queries.list_key_ages(context.db) if row.days > OLDEST_KEY]
     if not old:
@@ -62,6 +64,7 @@ def _remedy_of_age(context: Context, kind: str) -> str:
     return f"Run {moment}: latchkey keys remove {others[-1].id}"
 
 
+@check("state-directory", "Only the service can read its secrets")
 def _modes(context: Context) -> Failure | None:
     directory = context.settings.state_dir
     exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
@@ -78,6 +81,7 @@ def _modes(context: Context) -> Failure | None:
     return None
 
 
+@check("disk", "The disk has free space")
 def _disk(context: Context) -> Failure | None:
     directory = context.settings.state_dir
     remedy = f"Free space on the disk of {directory}, or raise its quota."
@@ -101,6 +105,7 @@ def _disk(context: Context) -> Failure | None:
     return None
 
 
+@check("last-start", "The last start succeeded")
 def _start(context: Context) -> Failure | None:
     problem = running.last_error(context.settings.state_dir)
     if problem is None:
@@ -111,13 +116,5 @@ def _start(context: Context) -> Failure | None:
     )
 
 
-OF_FILES = (
-    Check("state-directory", "Only the service can read its secrets", _modes),
-    Check("disk", "The disk has free space", _disk),
-    Check("last-start", "The last start succeeded", _start),
-)
-CHECKS = (
-    Check("keys", "The keys match the database", _fit),
-    Check("key-age", "No key is old", _ages),
-    *OF_FILES,
-)
+OF_FILES = (_modes, _disk, _start)
+CHECKS = (_fit, _ages, *OF_FILES)
