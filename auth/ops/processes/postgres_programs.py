@@ -23,7 +23,9 @@ class NoProgramError(Exception):
 
 
 @contextmanager
-def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Iterator[Any]:
+def running(
+    command: Sequence[str], url: str, least: int, stdout: int, stdin: int | None = None
+) -> Iterator[Any]:
     """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
 
     Raises `NoProgramError`.
@@ -34,7 +36,9 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
     program = _newest(name, least, _candidates(name, parse_dsn(url).get("sslmode")))
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen([program, *options], env=environment, stderr=errors, **streams) as process,  # noqa: S603
+        subprocess.Popen(  # noqa: S603
+            [program, *options], env=environment, stdin=stdin, stdout=stdout, stderr=errors
+        ) as process,
     ):
         try:
             yield process.stdin or process.stdout

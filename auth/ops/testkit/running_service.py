@@ -39,7 +39,7 @@ _numbers = itertools.count(1)
 
 
 class _Captured(Sender):
-    def __init__(self, messages: list[dict[str, Any]]) -> None:
+    def __init__(self, messages: list[dict[str, object]]) -> None:
         self._messages = messages
 
     def send(self, recipient: str, message: Message) -> str:
@@ -58,7 +58,7 @@ class Service:
         self._hook_secret = new_secret()
         self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
-        self._messages: list[dict[str, Any]] = []
+        self._messages: list[dict[str, object]] = []
         self._events: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
         self._answers: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class Service:
         factors: list[str] | None = None,
         confirmed: bool = True,
         anonymous: bool = False,
-        **body: Any,
+        **body: object,
     ) -> dict[str, Any]:
         """Create a user, as POST /admin/users does."""
         if anonymous:
@@ -128,7 +128,7 @@ class Service:
         user_id: str,
         aal: str | None = None,
         expires_in: int | None = None,
-        claims: dict[str, Any] | None = None,
+        claims: dict[str, object] | None = None,
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
@@ -166,7 +166,7 @@ class Service:
         self._call("forget_totp_step", user_id)
         return pyotp.TOTP(self._parts.sealer.open(bytes(factors[0].secret), factors[0].id)).now()
 
-    def inbox(self, to: str | None = None, wait: float = 0) -> list[dict[str, Any]]:
+    def inbox(self, to: str | None = None, wait: float = 0) -> list[dict[str, object]]:
         """Deliver, and return the messages to an address, oldest first; wait until there is one."""
         deadline = time.monotonic() + wait
         while True:
@@ -184,7 +184,7 @@ class Service:
     def hooks(self) -> list[dict[str, Any]]:
         return self._calls
 
-    def answer(self, hook: str, body: Any, status: int = 200) -> None:
+    def answer(self, hook: str, body: object, status: int = 200) -> None:
         """Set the answer of a captured hook until the next reset."""
         self._answers[hook] = (status, body)
 
@@ -264,13 +264,13 @@ class Service:
             )
             queries.activate_factor(act, id=id, user_id=user_id, **NO_CREDENTIAL)
 
-    def _post(self, path: str, body: Any) -> dict[str, Any]:
+    def _post(self, path: str, body: object) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)
         if response.status_code >= 400:
             raise Refused(response.get_data(as_text=True).strip())
         return response.get_json()
 
-    def _call(self, function: str, *arguments: Any) -> list[Any]:
+    def _call(self, function: str, *arguments: object) -> list[Any]:
         with self._database.connection.cursor() as cursor:
             cursor.callproc(f"latchkey_test.{function}", arguments)
             return cursor.fetchall()

@@ -4,7 +4,7 @@ import codecs
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,15 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
             return _of_csv(path, encoding, _separator(first)), _count_lines(path)
         if encoding == _UTF_16:
             raise UnreadableFile("it is JSON in UTF-16. Use UTF-8.")
-        users = _users_of_document(path, first)
+        document = _json(first)
+        if document is None:  # a document of several lines, or a broken first line
+            document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     except UnicodeError:
         raise UnreadableFile("it begins like UTF-16, but is not. Use UTF-8.") from None
     except OSError as error:
         raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
-    if users is None:
+    users = document.get("users") if isinstance(document, dict) else document
+    if not isinstance(users, list):
         return _of_lines(path), _count_lines(path)
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
 
@@ -85,14 +88,6 @@ def _column(name: str) -> str:
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
         return sum(1 for _ in file)
-
-
-def _users_of_document(path: Path, first: str) -> list[Any] | None:
-    document = _json(first)
-    if document is None:  # a document of several lines, or a broken first line
-        document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    users = document.get("users") if isinstance(document, dict) else document
-    return users if isinstance(users, list) else None
 
 
 def _json(text: str | bytes) -> object:
@@ -140,7 +135,7 @@ def _of_csv(path: Path, encoding: str, separator: str) -> Iterator[Entry]:
                 yield _csv_entry(f"line {rows.line_num}", row)
 
 
-def _csv_entry(place: str, row: dict[Any, Any]) -> Entry:
+def _csv_entry(place: str, row: Mapping[str, str]) -> Entry:
     if None in row:
         return Entry(place, problem="has more columns than the header")
     try:
