@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from auth.core.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.refresh_tokens import ClientRefreshTokens
 from bench import load
 from bench.people import People
 
@@ -50,7 +50,7 @@ class Application:
 
     def _forms(self, number: int) -> list[dict[str, str]]:
         secret_key = (self.people.service.state_dir / "secret_key").read_text().strip()
-        make = RefreshTokens((secret_key,), "refresh token of a client").make
+        make = ClientRefreshTokens((secret_key,)).make
         with self.people.service.database() as connection, connection.cursor() as cursor:
             cursor.execute(_SESSIONS, (self.id, number))
             tokens = [make(session_id, counter) for session_id, counter in cursor]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import dns.resolver
 
@@ -53,6 +54,11 @@ class Check:
     name: str
     title: str
     look: Callable[[Context], Failure | None]
+
+
+def check(name: str, title: str) -> Callable[[Callable[[Context], Failure | None]], Check]:
+    """Make a check of a function."""
+    return partial(Check, name, title)
 
 
 def span(seconds: int) -> str:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 from dotenv import dotenv_values
@@ -72,7 +71,7 @@ def _is_json(settings: Settings) -> bool:
     return (settings.log_format or ("text" if sys.stderr.isatty() else "json")) == "json"
 
 
-def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
+def configure(settings: Settings, context: Callable[[], Mapping[str, object]] = dict) -> None:
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
         lambda _logger, level, event: (

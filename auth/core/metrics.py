@@ -28,7 +28,8 @@ class Files(MultiProcessCollector):
         super().__init__(None, os.environ[METRICS_DIRECTORY])
 
     def collect(self) -> Iterable[Metric]:
-        return self.merge([str(path) for path in Path(self._path).glob("*.db") if _has_content(path)])
+        files = Path(os.environ[METRICS_DIRECTORY]).glob("*.db")
+        return self.merge([str(path) for path in files if _has_content(path)])
 
 
 def _has_content(path: Path) -> bool:

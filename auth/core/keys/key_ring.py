@@ -3,8 +3,7 @@
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import structlog
 
@@ -13,7 +12,7 @@ from auth.core.tokens import derived_keys
 from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
 from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts, UserCodes
-from auth.core.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.refresh_tokens import ClientRefreshTokens, RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.core.tokens.signing_keys import all_keys
 
@@ -36,7 +35,7 @@ class KeyRing:
             is_hooked=bool(settings.hook_custom_access_token),
         )
         self.refresh_tokens = RefreshTokens(settings.secret_key)
-        self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")
+        self.client_refresh_tokens = ClientRefreshTokens(settings.secret_key)
         self.codes = Codes(settings.secret_key)
         self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.user_codes = UserCodes(settings.secret_key)
@@ -44,6 +43,15 @@ class KeyRing:
         self.api_keys = ApiKeys(settings.secret_key)
         self.sealer = derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
+        self._derived: list[derived_keys.Derived] = [
+            self.refresh_tokens,
+            self.client_refresh_tokens,
+            self.codes,
+            self.recovery_codes,
+            self.user_codes,
+            self.sign_up_salts,
+            self.api_keys,
+        ]
         self._problems: list[str] = []
 
     def refresh(self) -> None:
@@ -61,27 +69,23 @@ class KeyRing:
         self.settings = settings
         step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
-        self.refresh_tokens.use(settings.secret_key)
-        self.client_refresh_tokens.use(settings.secret_key)
-        self.codes.use(settings.secret_key)
-        self.recovery_codes.use(settings.secret_key)
-        self.user_codes.use(settings.secret_key)
-        self.sign_up_salts.use(settings.secret_key)
-        self.api_keys.use(settings.secret_key)
+        for derived in self._derived:
+            derived.use(settings.secret_key)
         self.sealer.use(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys.use(settings.service_role_key)
 
     def watch(self) -> None:
         """Refresh every `INTERVAL` seconds, in a thread or greenlet."""
-        threading.Thread(target=self._watch, name="keys", daemon=True).start()
 
-    def _watch(self) -> None:
-        while True:
-            time.sleep(INTERVAL)
-            try:
-                self.refresh()
-            except Exception as error:
-                log.error("keys_not_read_again", exc_info=error)
+        def watch() -> None:
+            while True:
+                time.sleep(INTERVAL)
+                try:
+                    self.refresh()
+                except Exception as error:
+                    log.error("keys_not_read_again", exc_info=error)
+
+        threading.Thread(target=watch, name="keys", daemon=True).start()
 
 
 def reread(settings: Settings) -> tuple[Settings, list[str]]:
@@ -94,18 +98,13 @@ def reread(settings: Settings) -> tuple[Settings, list[str]]:
         f"{settings.key_files[name]}: Has none of the keys in use. Restore it from a backup, or copy it from"
         " another node."
         for name, value in found.items()
-        if not _ids(name, value) & _ids(name, getattr(settings, name))
+        if not _ids(value) & _ids(getattr(settings, name))
     ]
     return settings if problems else dataclasses.replace(settings, **found), problems
 
 
-_ID_OF: dict[str, Callable[[str], str]] = {
-    "secret_key": lambda secret: derived_keys.split_time(secret)[0],
-    "service_role_key": str,
-}
-
-
-def _ids(name: str, value: Any) -> set[Any]:
-    if name == "jwt_keys":
+def _ids(value: str | Sequence[str]) -> set[str | None]:
+    """Return the ids of the keys in a JWK Set, or the secrets without their times."""
+    if isinstance(value, str):
         return {key.kid for key in all_keys(value, None)}
-    return {_ID_OF[name](secret) for secret in value}
+    return {derived_keys.split_time(secret)[0] for secret in value}

@@ -48,9 +48,8 @@ class OpenIdKeys:
 
     def make_first(self) -> Sequence[Key]:
         """Return all keys. Makes the first one if there is none. Raises the errors of `all`."""
-        return self.all() or self._make()
-
-    def _make(self) -> Sequence[Key]:
+        if keys := self.all():
+            return keys
         new = new_row(self._sealer)
         with self._db.transaction() as tx:
             queries.lock_openid_keys(tx)
@@ -60,18 +59,13 @@ class OpenIdKeys:
         return self.all()
 
     def _open_all(self, rows: Sequence["queries.ListOpenidKeys"]) -> list[Key]:
-        opened = []
+        jwks = []
         for row in rows:
             try:
-                opened.append(self._open(row))
+                jwks.append(self._sealer.open_json(row.sealed, row.id) | {"active_from": row.active_from})
             except CannotOpen as error:
                 _not_opened.count(key=row.id[:8], reason=str(error))
-        return opened
-
-    def _open(self, row: "queries.ListOpenidKeys") -> Key:
-        jwk = self._sealer.open_json(row.sealed, row.id)
-        (key,) = signing_keys.parse_jwk_set(json.dumps({"keys": [jwk | {"active_from": row.active_from}]}))
-        return key
+        return [key for jwk in jwks for key in signing_keys.parse_jwk_set(json.dumps({"keys": [jwk]}))]
 
 
 def public_jwks(*keys: Key) -> list[Mapping[str, str]]:

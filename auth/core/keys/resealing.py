@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Protocol
 
 from auth.core.tokens.derived_keys import CannotOpen, Sealer, derive
 from sql import Database, queries
@@ -10,7 +10,7 @@ from sql import Database, queries
 _BATCH = 500
 # Queries that list the values sealed with another key than the newest, and that replace one. Their sealed
 # columns are bound to the row's id.
-_ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
+_ROWS: dict[Callable[..., Sequence["_Sealed"]], Callable[..., int]] = {
     queries.list_sealed_webhooks: queries.reseal_webhook,
     queries.list_sealed_providers: queries.reseal_provider,
     queries.list_sealed_messages: queries.reseal_message,
@@ -25,6 +25,13 @@ _REMEDIES = {
     "OpenID key": "Run latchkey keys rotate openid --now and, a minute later: latchkey keys remove {}"
     " --force",
 }
+
+
+class _Sealed(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def sealed(self) -> memoryview: ...
 
 
 def unopened(
@@ -52,7 +59,7 @@ def reseal(db: Database, sealer: Sealer) -> None:
                 update(db, id=row.id, old=sealed, sealed=renewed)
 
 
-def _rows(db: Database, sealer: Sealer, select: Callable[..., list[Any]]) -> Iterator[Any]:
+def _rows(db: Database, sealer: Sealer, select: Callable[..., Sequence[_Sealed]]) -> Iterator[_Sealed]:
     after: str | None = None
     while rows := select(db, newest=sealer.newest, after=after, batch=_BATCH):
         yield from rows

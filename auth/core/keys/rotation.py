@@ -25,7 +25,7 @@ _SOON = 30.0
 # A process may use an old key a little longer if its clock is slow or it was busy.
 _SLACK = 300.0
 # A JWK, or a secret with its time.
-Secret = dict[str, Any] | str
+Secret = signing_keys.Jwk | str
 
 
 class CannotRotate(Exception):
@@ -227,7 +227,7 @@ def _find(db: Database, settings: Settings, id: str) -> Key:
     return found[0]
 
 
-def _only_verifying(text: str) -> list[dict[str, Any]]:
+def _only_verifying(text: str) -> list[signing_keys.Jwk]:
     """Raises `CannotRotate`."""
     try:
         parsed = json.loads(text)

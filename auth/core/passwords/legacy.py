@@ -237,7 +237,7 @@ def _translated(notation: str) -> str:
     return notation.removeprefix("bcrypt$").replace("bcrypt_sha256$$2", "bcrypt_sha256$2", 1)
 
 
-def from_keycloak(credential: Mapping[str, Any]) -> str:
+def from_keycloak(credential: Mapping[str, object]) -> str:
     """Return the stored form of a Keycloak credential of type `password`. Raises `UnusableHash`."""
     secret, data = (_json(credential[name]) for name in ("secretData", "credentialData"))
     algorithm, iterations = data["algorithm"], data["hashIterations"]
@@ -268,5 +268,5 @@ def _plain(text: str) -> str:
     return encode(decode(text))
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     return json.loads(value) if isinstance(value, str) else value

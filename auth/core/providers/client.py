@@ -86,7 +86,10 @@ class Provider:
         self._settings = settings
         self._failures = ThrottledLog("provider_failed")
         self._semaphore = threading.BoundedSemaphore(_CONCURRENCY)
-        is_preset = _has_hosts_of(preset, settings)
+        of_preset, own = (
+            {origin(url) for key in _ADDRESSES if (url := getattr(each, key))} for each in (preset, settings)
+        )
+        is_preset = bool(of_preset) and own <= of_preset
         # A provider that may be hostile has its own redirect URI (mix-up, RFC 9700, section 4.4.2.2). It is
         # not below /callback, because GitHub sends codes to every path below the registered one.
         self.callback_name = None if is_preset else name
@@ -165,15 +168,12 @@ class Provider:
             self.log_failure(str(error))
             raise
         except _FAILURES as error:
-            reason = f"{self._said(error)} at the token or userinfo endpoint"
+            reason = type(error).__name__
+            if isinstance(error, OAuthError):
+                reason = said(error.error, error.description, self._settings.client_secret)
+            reason += " at the token or userinfo endpoint"
             self.log_failure(reason)
             raise ProviderError(reason) from error
-
-    def _said(self, error: Exception) -> str:
-        """Return the provider's own error code and description, bounded, else the kind of exception."""
-        if not isinstance(error, OAuthError):
-            return type(error).__name__
-        return said(error.error, error.description, self._settings.client_secret)
 
     def _session(self) -> _Session:
         settings, method = self._settings, self._preset.auth_method
@@ -284,12 +284,6 @@ def _name_of(user: str) -> dict[str, str]:
         parts = [names[key] for key in ("firstName", "lastName") if names.get(key)]
         return {"name": " ".join(parts)[:_LONGEST_NAME]}
     return {}
-
-
-def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
-    hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
-    own = {origin(url) for key in _ADDRESSES if (url := getattr(settings, key))}
-    return bool(hosts) and own <= hosts
 
 
 def _find(value: Any, path: str) -> Any:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from auth.core.files import exposure
 from auth.core.settings import state
-from auth.core.settings.values import validators
+from auth.core.settings.values import Values, validators
 from auth.core.tokens import signing_keys
 
 # The service ignores missing files until it knows the database. Commands that need no secrets ignore them
@@ -16,7 +16,7 @@ _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
 
-def add(values: dict[str, Any], missing: Missing) -> list[str]:
+def add(values: Values, missing: Missing) -> list[str]:
     """Set the secrets that are not in the environment, and return the problems of their files."""
     directory: Path = values["state_dir"]
     needed = [name for name in ("secret_key", "service_role_key") if not values[name]]
@@ -50,9 +50,9 @@ def make(files: Mapping[str, Path]) -> None:
         state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
 
 
-def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any], list[str]]:
+def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[Values, list[str]]:
     """Return the secrets by field, and the problems of their files."""
-    found: dict[str, Any] = {}
+    found: Values = {}
     problems = []
     for name, path in files.items():
         text = ""
@@ -62,19 +62,15 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
                 check(name, text, path, must_sign=must_sign)
             else:
                 problems.append(f"{path}: Is empty. {_RESTORE}")
-        except (OSError, ValueError) as error:
-            problems.append(f"{path}: {_problem(error)}")
+        except OSError as error:
+            problems.append(f"{path}: Cannot be read: {error.strerror}. Let the user of the service read it.")
+        except UnicodeDecodeError:
+            problems.append(f"{path}: Is not text. {_RESTORE}")
+        except ValueError as error:
+            problem = validators.sentence(error)
+            problems.append(f"{path}: {problem}" + (f" {_RESTORE}" if problem.endswith(".") else ""))
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
     return found, problems
-
-
-def _problem(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError):
-        return f"Cannot be read: {error.strerror}. Let the user of the service read it."
-    if isinstance(error, UnicodeDecodeError):
-        return f"Is not text. {_RESTORE}"
-    problem = validators.sentence(error)
-    return f"{problem} {_RESTORE}" if problem.endswith(".") else problem
 
 
 def is_jwk_set(value: str) -> bool:

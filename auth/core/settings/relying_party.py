@@ -1,11 +1,10 @@
 """The relying party of WebAuthn: its id, a domain, and the origins of the pages that use it."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core.net import networks
+from auth.core.settings.values import Values
 from auth.core.settings.values.validators import matching, one_origin
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -27,7 +26,7 @@ def origin(value: str) -> None:
         raise ValueError(problem)
 
 
-def defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+def defaults(values: Values) -> Values:
     """Return the id, the host of `base_url`, and the origins, unless they are set."""
     urls = values["base_url"], values["site_url"]
     return {

@@ -59,12 +59,12 @@ def details(members: Mapping[str, object], told: str = "") -> str:
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = label("details", "attempt", tries=values.pop("tries"), of=values.pop("of"))
-    untold = {_title(name): value for name, value in values.items() if value not in told}
+    untold = {
+        _TITLES.get(name) or _INITIALS.sub(lambda found: found[0].upper(), spaced(name)): value
+        for name, value in values.items()
+        if value not in told
+    }
     return string("console", DEFAULT, "details.named").render(values=untold)
-
-
-def _title(name: str) -> str:
-    return _TITLES.get(name) or _INITIALS.sub(lambda found: found[0].upper(), spaced(name))
 
 
 def quoted(text: str) -> str:

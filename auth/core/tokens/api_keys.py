@@ -9,7 +9,6 @@ import secrets
 import string
 import uuid
 import zlib
-from collections.abc import Sequence
 
 from auth.core.tokens import derived_keys
 
@@ -44,17 +43,10 @@ def _checksum(body: str) -> str:
     return digits
 
 
-class ApiKeys:
+class ApiKeys(derived_keys.Derived):
     """Computes the MACs. Each follows the id of its key, which is derived from `AUTH_SECRET_KEY`."""
 
     purpose = "API key"
-
-    def __init__(self, secret_keys: Sequence[str]) -> None:
-        self.use(secret_keys)
-
-    def use(self, secret_keys: Sequence[str]) -> None:
-        """Replace the keys."""
-        self._keys = derived_keys.derive(secret_keys, self.purpose)
 
     def made(self, mac: bytes) -> bool:
         """Whether one of the keys made a stored form."""

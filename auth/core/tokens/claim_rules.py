@@ -101,7 +101,7 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
     return f"has an unknown path. Use {', '.join(paths)}, or one below app_metadata"
 
 
-def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any] | None:
+def evaluate(paths: Paths, user: Mapping[str, object], session: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the claims that have a value, or None if together they exceed `MAX_BYTES`."""
     if not paths:
         return {}
@@ -120,7 +120,7 @@ def root(path: str) -> str:
     return path.partition(".")[0]
 
 
-def _value(known: Any, path: str) -> Any:
+def _value(known: object, path: str) -> object:
     for name in path.split("."):
         known = known.get(name) if isinstance(known, Mapping) else None
     if root(path) == _WRITTEN_BY_USERS and not (isinstance(known, str) and 0 < len(known) <= _LONGEST_TEXT):

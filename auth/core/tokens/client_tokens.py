@@ -143,10 +143,10 @@ class ClientTokens:
         own = [key for key in public if algorithm in (None, key.algorithm)]
         return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())
 
-    def _find(self, type: str, header: Mapping[str, Any]) -> tuple[Key, None]:
-        if header.get("typ") != type:
+    def _find(self, expected: str, type: object, kid: str | None) -> tuple[Key, None]:
+        if type != expected:
             raise InvalidAccessToken("of another type")
-        return self._key(header.get("kid")), None
+        return self._key(kid), None
 
     def _key(self, kid: str | None) -> Key:
         # The second reads the database.

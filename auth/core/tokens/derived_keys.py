@@ -79,6 +79,19 @@ def key_id(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]
 
 
+class Derived:
+    """Keys of one purpose."""
+
+    purpose = ""
+
+    def __init__(self, secret_keys: Sequence[str]) -> None:
+        self.use(secret_keys)
+
+    def use(self, secret_keys: Sequence[str]) -> None:
+        """Replace the keys by those of `AUTH_SECRET_KEY`."""
+        self._keys = derive(secret_keys, self.purpose)
+
+
 class Sealer:
     """Encrypts columns with AES-256-GCM.
 

@@ -36,16 +36,17 @@ def sign(claims: Mapping[str, object], key: Key, type: str) -> str:
 
 
 def verify(
-    token: str, find: Callable[[Mapping[str, Any]], tuple[Key, str | None]], issuer: str
+    token: str, find: Callable[[object, str | None], tuple[Key, str | None]], issuer: str
 ) -> dict[str, Any]:
     """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`.
 
-    `find` returns the key for a header, and its audience if it has only one.
+    `find` returns the key for the header's `typ` and `kid`, and its audience if it has only one.
     """
     if not FORM.fullmatch(token):
         raise InvalidAccessToken("not a JWT")
     try:
-        key, audience = find(jwt.get_unverified_header(token))
+        header = jwt.get_unverified_header(token)
+        key, audience = find(header.get("typ"), header.get("kid"))
         options = _OPTIONS | {"verify_aud": audience is not None}
         accepted: dict[str, Any] = {"algorithms": [key.algorithm], "audience": audience, "issuer": issuer}
         return jwt.decode(token, key.verifying_key, **accepted, options=options)

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
 
 from auth.core.tokens import derived_keys
 
@@ -43,18 +42,11 @@ def hash_token(token: str) -> bytes | None:
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 
 
-class Codes:
+class Codes(derived_keys.Derived):
     """Computes the MACs of codes, because a hash of six digits could be reversed."""
 
     purpose = "one-time code"
     form = _CODE
-
-    def __init__(self, secret_keys: Sequence[str]) -> None:
-        self.use(secret_keys)
-
-    def use(self, secret_keys: Sequence[str]) -> None:
-        """Replace the keys."""
-        self._keys = derived_keys.derive(secret_keys, self.purpose)
 
     def macs(self, address: str, code: str) -> list[bytes]:
         """Return a code's MAC under each key, first the one to store; empty if it is not a code."""

@@ -30,18 +30,15 @@ class RefreshToken(NamedTuple):
     counter: int
 
 
-class RefreshTokens:
-    """The tokens of users' sessions. Another `purpose`, with other keys, is for the sessions of clients."""
+class RefreshTokens(derived_keys.Derived):
+    """The tokens of users' sessions."""
 
-    def __init__(self, secret_keys: Sequence[str], purpose: str = "refresh token") -> None:
-        self._purpose = purpose
-        self.use(secret_keys)
+    purpose = "refresh token"
 
     def use(self, secret_keys: Sequence[str]) -> None:
-        """Replace the keys."""
+        super().use(secret_keys)
         self._secret_keys = secret_keys
         self._next_change = derived_keys.next_change(secret_keys)
-        self._keys = derived_keys.derive(secret_keys, self._purpose)
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token of a session's counter. It stays the same until the key changes."""
@@ -66,3 +63,9 @@ class RefreshTokens:
         if not is_ours or counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken
         return RefreshToken(str(uuid.UUID(bytes=body[:16])), counter)
+
+
+class ClientRefreshTokens(RefreshTokens):
+    """The tokens of clients' sessions."""
+
+    purpose = "refresh token of a client"

@@ -14,6 +14,7 @@ from joserfc.jwk import generate_key, thumbprint
 
 from auth.core.tokens.derived_keys import in_use, key_id, parse_time
 
+Jwk = dict[str, Any]
 # The type of each algorithm's key, and its curve or length in bits.
 _KINDS: dict[str, tuple[Any, Any]] = {
     "ES256": ("EC", "P-256"),
@@ -47,7 +48,7 @@ def new_jwk_set() -> str:
     return json.dumps({"keys": [new_jwk("ES256")]})
 
 
-def new_jwk(algorithm: str) -> dict[str, Any]:
+def new_jwk(algorithm: str) -> Jwk:
     made = generate_key(*_KINDS[algorithm])
     # With the thumbprint of a secret, holders of tokens could guess secrets (RFC 7638, section 7).
     kid = str(uuid.uuid4()) if algorithm == "HS256" else made.thumbprint()
@@ -57,7 +58,7 @@ def new_jwk(algorithm: str) -> dict[str, Any]:
     return made.as_dict(private=True) | {"kid": kid, "alg": algorithm, "use": "sig"}
 
 
-def read_jwks(text: str) -> list[dict[str, Any]]:
+def read_jwks(text: str) -> list[Jwk]:
     """Return the JWKs of a set or an array, given as JSON or as the path of a file; none for empty text."""
     return _jwks_of(_json_of(text)) if text else []
 
@@ -66,7 +67,7 @@ def _json_of(text: str) -> str:
     return text if text.lstrip().startswith(("{", "[")) else Path(text).read_text()
 
 
-def _jwks_of(text: str) -> list[dict[str, Any]]:
+def _jwks_of(text: str) -> list[Jwk]:
     parsed = json.loads(text)
     return parsed if isinstance(parsed, list) else parsed["keys"]
 
@@ -130,7 +131,7 @@ class _JwkError(ValueError):
     pass
 
 
-def _parse_jwk(jwk: dict[str, Any]) -> Key:
+def _parse_jwk(jwk: Jwk) -> Key:
     parsed = jwt.PyJWK.from_dict(jwk)
     algorithm, operations = parsed.algorithm_name, jwk.get("key_ops")
     if algorithm not in ALGORITHMS:
@@ -140,8 +141,11 @@ def _parse_jwk(jwk: dict[str, Any]) -> Key:
     signs, is_preferred = operations is None or "sign" in operations, "sign" in (operations or ())
     active_from = _active_from(jwk)
     if algorithm == "HS256":
-        _check_shared_key(jwk, parsed.key)
         secret = parsed.key
+        if len(secret) < _LEAST_SECRET:
+            raise _JwkError(f"an oct key is shorter than {_LEAST_SECRET} bytes")
+        if not jwk.get("kid"):
+            raise _JwkError("an oct key has no kid")
         return Key("HS256", jwk["kid"], secret if signs else None, secret, None, is_preferred, active_from)
     if signs and "d" not in jwk:
         raise _JwkError("a key is not private, and its key_ops are not verify")
@@ -155,15 +159,8 @@ def _parse_jwk(jwk: dict[str, Any]) -> Key:
     return Key(algorithm, kid, private_key, verifying_key, public, is_preferred, active_from)
 
 
-def _active_from(jwk: Mapping[str, Any]) -> float:
+def _active_from(jwk: Jwk) -> float:
     try:
         return parse_time(jwk["active_from"]) if "active_from" in jwk else 0.0
     except (TypeError, ValueError):
         raise _JwkError("an active_from is not a time such as 2026-11-22T00:00:00Z") from None
-
-
-def _check_shared_key(jwk: Mapping[str, Any], secret: bytes) -> None:
-    if len(secret) < _LEAST_SECRET:
-        raise _JwkError(f"an oct key is shorter than {_LEAST_SECRET} bytes")
-    if not jwk.get("kid"):
-        raise _JwkError("an oct key has no kid")

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from auth.core.checks import Check, Context, Failure, NotChecked
+from auth.core.checks import Context, Failure, NotChecked, check
 from auth.core.net import sockets
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.extensions.hooks import http_hooks
@@ -11,6 +11,7 @@ from sql import Database, queries
 _LONGEST = 2.0  # seconds
 
 
+@check("hooks", "Hooks can be called")
 def _hooks(context: Context) -> Failure | None:
     found = {name: hook for name in NAMES if (hook := context.settings.hook(name))}
     if not found:
@@ -51,4 +52,4 @@ def _connection_problem(hook: Hook, seconds: float) -> str | None:
         return sockets.why(error)
 
 
-CHECKS = [Check("hooks", "Hooks can be called", _hooks)]
+CHECKS = [_hooks]

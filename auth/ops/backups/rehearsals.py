@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter, Retry
@@ -108,18 +107,20 @@ def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> No
     email, password = f"{secrets.token_hex(16)}@example.com", f"Aa1-{secrets.token_urlsafe(24)}"
     body = {"email": email, "password": password}
 
-    def call(what: str, method: str, path: str, **options: Any) -> dict:
-        response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)
+    def call(
+        what: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> dict:
+        response = http.request(method, base_url + path, json=body, headers=headers, timeout=_TIMEOUT)
         if not response.ok:
             answer = f"{response.status_code} {response.text}"
             raise BackupError(f"{what} fails on the restored service: {answer}. {_REMEDY}")
         return response.json()
 
     key = {"apikey": service_role_key}
-    call("Creating a user", "POST", "/admin/users", json=body | {"email_confirm": True}, headers=key)
-    tokens = call("A sign-in", "POST", "/token?grant_type=password", json=body)
+    call("Creating a user", "POST", "/admin/users", body | {"email_confirm": True}, key)
+    tokens = call("A sign-in", "POST", "/token?grant_type=password", body)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     if call("GET /user", "GET", "/user", headers=bearer)["email"] != email:
         raise BackupError(f"GET /user returns another user on the restored service. {_REMEDY}")
     refresh = {"refresh_token": tokens["refresh_token"]}
-    call("A refresh", "POST", "/token?grant_type=refresh_token", json=refresh)
+    call("A refresh", "POST", "/token?grant_type=refresh_token", refresh)

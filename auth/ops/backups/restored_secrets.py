@@ -92,7 +92,10 @@ class RestoredSecrets:
         for field, values in self._restored.items():
             self._write(field, values)
         if self.environment_file:
-            lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
+            lines = []
+            for name, value in self._environment.items():
+                escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+                lines.append(f"{name}='{escaped}'\n")
             files.write(self.environment_file, "".join(lines))
 
     def _current(self) -> dict[str, list[Secret]]:
@@ -122,7 +125,3 @@ def former_secrets(settings: Settings) -> Path:
 def _id(value: Secret) -> str:
     # A JWK Set must not repeat a kid.
     return str(value.get("kid") or value) if isinstance(value, dict) else derived_keys.split_time(value)[0]
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -103,21 +103,17 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Co
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
-        _check_target(target)
+        if target.clients:
+            raise BackupError(
+                f"The database {target.name} has other connections ({target.clients}). Stop the service on"
+                " all nodes, and connect to Postgres directly, not through a pooler."
+            )
+        if target.has_tables and not target.is_replaceable:
+            raise BackupError(
+                f"The database {target.name} is not empty, and this role cannot replace it."
+                " Let the role own it and create databases, or name an empty database in DATABASE_URL."
+            )
         yield target, connection
-
-
-def _check_target(target: "queries.SelectRestoreTarget") -> None:
-    if target.clients:
-        raise BackupError(
-            f"The database {target.name} has other connections ({target.clients}). Stop the service on"
-            " all nodes, and connect to Postgres directly, not through a pooler."
-        )
-    if target.has_tables and not target.is_replaceable:
-        raise BackupError(
-            f"The database {target.name} is not empty, and this role cannot replace it."
-            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
-        )
 
 
 def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
@@ -130,9 +126,9 @@ def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
 
 def _load(url: str, pieces: Iterator[bytes]) -> None:
     command = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    psql = postgres_programs.running(command, url, 1, subprocess.DEVNULL, stdin=subprocess.PIPE)
     # If psql fails, the pipe breaks, and its output has the reason.
-    with postgres_programs.running(command, url, 1, **streams) as pipe, suppress(BrokenPipeError), pipe:
+    with psql as pipe, suppress(BrokenPipeError), pipe:
         # A stranger may have written the file: psql must refuse meta-commands, such as `\! sh`.
         pipe.write(f"\\restrict {secrets.token_hex(16)}\n".encode())
         # If this process dies, psql sees the end of its input without a COMMIT.

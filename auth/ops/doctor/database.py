@@ -11,7 +11,7 @@ import psycopg2
 import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
-from auth.core.checks import Check, Context, Failure, NotChecked, Note, span
+from auth.core.checks import Context, Failure, NotChecked, Note, check, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
 from auth.flows.commands import printable
@@ -28,6 +28,7 @@ _REFUSED_WITHIN = 0.5  # seconds within which a working machine refuses a connec
 _LOCK_SECONDS = 0.7  # seconds after which a lock counts as a problem
 
 
+@check("database", "The database responds")
 def _answers(context: Context) -> Failure | None:
     try:
         queries.ping(context.db)
@@ -42,6 +43,7 @@ def _answers(context: Context) -> Failure | None:
     return None
 
 
+@check("locks", "No statement waits for a lock")
 def _locks(context: Context) -> Failure | None:
     """Take the locks of requests, and if that takes long, find who holds them."""
     with ThreadPoolExecutor(1) as thread:
@@ -68,6 +70,7 @@ def _locks(context: Context) -> Failure | None:
     )
 
 
+@check("database-disk", "The database's disk has room")
 def _room(context: Context) -> Failure | None:
     try:
         queries.write_to_disk(context.db)
@@ -79,6 +82,7 @@ def _room(context: Context) -> Failure | None:
     return None
 
 
+@check("database-version", "The database is UTF8 and writable")
 def _version(context: Context) -> Failure | None:
     server = queries.select_server(context.db)
     if server.encoding != "UTF8":
@@ -94,6 +98,7 @@ def _version(context: Context) -> Failure | None:
     return None
 
 
+@check("schema", "The schema matches this release")
 def _schema(context: Context) -> Failure | None:
     try:
         row = queries.select_schema_version(context.db)
@@ -119,6 +124,7 @@ def _schema(context: Context) -> Failure | None:
     return None
 
 
+@check("role", "Requests run as a role that owns nothing")
 def _role(context: Context) -> Failure | None:
     role = queries.select_role(context.db)
     if role.owns_tables:
@@ -138,6 +144,7 @@ def _role(context: Context) -> Failure | None:
     return None
 
 
+@check("pooler", "Prepared statements work")
 def _pooler(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
@@ -151,6 +158,7 @@ def _pooler(context: Context) -> Failure | None:
     )
 
 
+@check("connections", "Postgres allows enough connections")
 def _connections(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
@@ -166,6 +174,7 @@ def _connections(context: Context) -> Failure | None:
     )
 
 
+@check("clock", "The clocks agree")
 def _clock(context: Context) -> Failure | None:
     """Compare with the clocks of Postgres and of a website, if they are on other machines."""
     clocks = {"the database's": partial(_time_of_postgres, context)}
@@ -205,6 +214,7 @@ def _time_of_site(context: Context, url: str) -> float | None:
         return None
 
 
+@check("encryption", "Connections to other machines are encrypted")
 def _encryption(context: Context) -> Failure | None:
     found = context.settings.open_connections
     if not found:
@@ -213,6 +223,7 @@ def _encryption(context: Context) -> Failure | None:
     return Failure(" ".join(found), remedy)
 
 
+@check("redis", "The rate limit storage responds")
 def _redis(context: Context) -> Failure | None:
     began = time.monotonic()
     if start_checks.redis_problem(context.settings, context.seconds_left) is None:
@@ -224,6 +235,7 @@ def _redis(context: Context) -> Failure | None:
     )
 
 
+@check("administrators", "There is an administrator")
 def _administrators(context: Context) -> Failure | None:
     if queries.select_administrators(context.db).total:
         return None
@@ -233,16 +245,16 @@ def _administrators(context: Context) -> Failure | None:
 
 
 CHECKS = (
-    Check("database", "The database responds", _answers),
-    Check("database-version", "The database is UTF8 and writable", _version),
-    Check("schema", "The schema matches this release", _schema),
-    Check("role", "Requests run as a role that owns nothing", _role),
-    Check("pooler", "Prepared statements work", _pooler),
-    Check("connections", "Postgres allows enough connections", _connections),
-    Check("clock", "The clocks agree", _clock),
-    Check("encryption", "Connections to other machines are encrypted", _encryption),
-    Check("redis", "The rate limit storage responds", _redis),
-    Check("locks", "No statement waits for a lock", _locks),
-    Check("database-disk", "The database's disk has room", _room),
-    Check("administrators", "There is an administrator", _administrators),
+    _answers,
+    _version,
+    _schema,
+    _role,
+    _pooler,
+    _connections,
+    _clock,
+    _encryption,
+    _redis,
+    _locks,
+    _room,
+    _administrators,
 )

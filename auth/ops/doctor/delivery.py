@@ -1,10 +1,11 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
 from auth.core import promises
-from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
+from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check, span
 from sql import queries
 
 
+@check("delivery", "A delivery process is running")
 def _running(context: Context) -> Failure | None:
     last = queries.select_last_done(context.db, task="delivery")
     if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
@@ -16,6 +17,7 @@ def _running(context: Context) -> Failure | None:
     return Failure(f"No delivery process has run {since}, so no messages are sent.", remedy)
 
 
+@check("waiting-messages", "No messages are stuck")
 def _waiting(context: Context) -> Failure | None:
     late = queries.select_late_messages(context.db, late=promises.LATE)
     if not late.total:
@@ -27,6 +29,7 @@ def _waiting(context: Context) -> Failure | None:
     )
 
 
+@check("failed-messages", "Messages are delivered")
 def _failed(context: Context) -> Failure | None:
     day = queries.count_outcomes_of_a_day(context.db)
     if day.failed * 10 <= day.total:
@@ -39,6 +42,7 @@ def _failed(context: Context) -> Failure | None:
     )
 
 
+@check("message-totals", "A quarter of each total of messages is left")
 def _totals(context: Context) -> Failure | None:
     if not context.settings.rate_limits_enabled:
         raise NotChecked("rate limits are off")
@@ -55,6 +59,7 @@ def _totals(context: Context) -> Failure | None:
     return None
 
 
+@check("webhooks", "No webhook has failed for a day")
 def _webhooks(context: Context) -> Failure | None:
     failing = queries.list_failing_webhooks(context.db, failing=promises.DAY)
     if not failing:
@@ -69,6 +74,7 @@ def _webhooks(context: Context) -> Failure | None:
     return Failure(f"The webhook {first.id} at {first.origin} {state}.{others}", remedy)
 
 
+@check("backup", "There is a recent backup")
 def _backup(context: Context) -> Failure | None:
     if context.settings.is_local:
         raise NotChecked(NOT_PUBLIC)
@@ -88,11 +94,4 @@ def _backup(context: Context) -> Failure | None:
     return Failure(sentence, remedy)
 
 
-CHECKS = (
-    Check("delivery", "A delivery process is running", _running),
-    Check("waiting-messages", "No messages are stuck", _waiting),
-    Check("failed-messages", "Messages are delivered", _failed),
-    Check("message-totals", "A quarter of each total of messages is left", _totals),
-    Check("webhooks", "No webhook has failed for a day", _webhooks),
-    Check("backup", "There is a recent backup", _backup),
-)
+CHECKS = (_running, _waiting, _failed, _totals, _webhooks, _backup)

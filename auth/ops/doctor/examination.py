@@ -129,10 +129,10 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
     timed_out = isinstance(outcome, _TIMEOUTS) or getattr(outcome, "timed_out", False)
-    if timed_out and (load := _overload()):
-        return Result(
-            check.name, "unknown", f"{check.title}: not checked: this machine is overloaded ({load})"
-        )
+    load, count = os.getloadavg()[0], cores()
+    if timed_out and load > 2 * count:
+        overload = f"this machine is overloaded (load {load:.0f} on {count} cores)"
+        return Result(check.name, "unknown", f"{check.title}: not checked: {overload}")
     if isinstance(outcome, Failure):
         return Result(check.name, "failed", outcome.sentence, outcome.setting)
     hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
@@ -148,11 +148,6 @@ def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     return Result(
         check.name, "failed", f"{check.title}: could not be checked, {problem.rstrip('.')}.", remedy
     )
-
-
-def _overload() -> str | None:
-    load, count = os.getloadavg()[0], cores()
-    return f"load {load:.0f} on {count} cores" if load > 2 * count else None
 
 
 def _resolver(last: float) -> dns.resolver.Resolver:

@@ -4,7 +4,7 @@ import platform
 import sys
 import sysconfig
 
-from auth.core.checks import Check, Context, Note
+from auth.core.checks import Context, Note, check
 
 
 def built_plainly(configured: str) -> bool:
@@ -19,6 +19,7 @@ def built_plainly(configured: str) -> bool:
     )
 
 
+@check("python", "Python was built to be fast, as far as it says")
 def _build(_context: Context) -> Note | None:
     if not built_plainly(sysconfig.get_config_var("CONFIG_ARGS") or ""):
         return None
@@ -29,4 +30,4 @@ def _build(_context: Context) -> Note | None:
     )
 
 
-CHECKS = (Check("python", "Python was built to be fast, as far as it says", _build),)
+CHECKS = (_build,)

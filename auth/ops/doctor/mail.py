@@ -3,7 +3,7 @@
 import dns.exception
 import dns.resolver
 
-from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER
 from auth.core.settings.values import urls
@@ -12,6 +12,7 @@ from auth.delivery.senders.sender import TryLater
 from auth.ops.doctor import mail_steps
 
 
+@check("mail-server", "The mail server accepts email")
 def _server(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.email_enabled:
@@ -38,6 +39,7 @@ def _server(context: Context) -> Failure | None:
     return None
 
 
+@check("sender", "DNS declares who sends email")
 def _sender(context: Context) -> Failure | None:
     settings = context.settings
     if settings.is_local:
@@ -56,7 +58,9 @@ def _sender(context: Context) -> Failure | None:
     # The selector, a name below this one, is not known.
     if _texts(context.resolver, f"_domainkey.{domain}") is None:
         missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
-    parents = filter(None, (domain, _parent(domain)))
+    # The DMARC record of the parent domain counts too (RFC 7489).
+    parent = domain.partition(".")[2]
+    parents = (domain, parent) if "." in parent else (domain,)
     if not any(_declares(context.resolver, f"_dmarc.{name}", "v=DMARC1") for name in parents):
         missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
     if not missing:
@@ -65,12 +69,6 @@ def _sender(context: Context) -> Failure | None:
         f"DNS does not say which servers send the emails of {domain}, so other servers may refuse them.",
         f"Add to DNS: {'; '.join(missing)}",
     )
-
-
-def _parent(domain: str) -> str:
-    """Return the parent domain, whose DMARC record counts too (RFC 7489), or an empty string."""
-    parent = domain.partition(".")[2]
-    return parent if "." in parent else ""
 
 
 def _declares(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:
@@ -90,6 +88,7 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
     return [b"".join(record.strings).decode(errors="replace") for record in answer]
 
 
+@check("sms", "SMS can be sent")
 def _sms(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.phone_enabled or (settings.sms_provider == "none" and not settings.offers_phone):
@@ -100,8 +99,4 @@ def _sms(context: Context) -> Failure | None:
     return Failure("There is no SMS provider, so sign-ins by phone are refused.", remedy)
 
 
-CHECKS = (
-    Check("mail-server", "The mail server accepts email", _server),
-    Check("sender", "DNS declares who sends email", _sender),
-    Check("sms", "SMS can be sent", _sms),
-)
+CHECKS = (_server, _sender, _sms)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import requests
 
 import auth
-from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check
 from auth.core.net import probes
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import is_loopback
@@ -30,6 +30,7 @@ _HEALTH_REMEDIES = {
 }
 
 
+@check("public-url", "The public URL reaches this service")
 def _public_url(context: Context) -> Failure | None:
     """Raises `NotRunningError`, because a proxy would answer for a stopped service."""
     base_url = context.settings.base_url
@@ -64,6 +65,7 @@ def _public_url(context: Context) -> Failure | None:
     return None
 
 
+@check("certificate", "The certificate is valid")
 def _certificate(context: Context) -> Failure | None:
     parts = urlsplit(context.settings.base_url)
     if parts.scheme != "https" or not parts.hostname:
@@ -91,6 +93,7 @@ def _certificate(context: Context) -> Failure | None:
     )
 
 
+@check("proxies", "The service sees its clients' addresses")
 def _proxies(context: Context) -> Failure | None:
     """Send a request with a forged address through the public URL, and read how it arrived."""
     settings, nonce = context.settings, one_time.new_token()
@@ -141,6 +144,7 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     return None
 
 
+@check("discovery", "Applications find the OpenID provider")
 def _discovery(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.oauth_server or not queries.count_clients(context.db).total:
@@ -166,6 +170,7 @@ def _discovery(context: Context) -> Failure | None:
     return None
 
 
+@check("redirects", "Links lead to the application")
 def _redirects(context: Context) -> Failure | None:
     settings = context.settings
     site = urlsplit(settings.site_url)
@@ -192,6 +197,7 @@ def _redirects(context: Context) -> Failure | None:
     return None
 
 
+@check("test-settings", "No test settings are used")
 def _test_settings(context: Context) -> Failure | None:
     settings = context.settings
     if settings.is_local:
@@ -220,11 +226,4 @@ def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> 
             raise
 
 
-CHECKS = (
-    Check("public-url", "The public URL reaches this service", _public_url),
-    Check("certificate", "The certificate is valid", _certificate),
-    Check("proxies", "The service sees its clients' addresses", _proxies),
-    Check("discovery", "Applications find the OpenID provider", _discovery),
-    Check("redirects", "Links lead to the application", _redirects),
-    Check("test-settings", "No test settings are used", _test_settings),
-)
+CHECKS = (_public_url, _certificate, _proxies, _discovery, _redirects, _test_settings)

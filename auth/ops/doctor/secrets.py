@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 
-from auth.core.checks import Check, Context, Failure, NotChecked
+from auth.core.checks import Context, Failure, NotChecked, check
 from auth.core.files import exposure
 from auth.core.keys import fingerprints, resealing, rotation
 from auth.core.keys.fingerprints import OtherKeys
@@ -24,44 +24,45 @@ _KINDS = {
 }
 
 
+@check("keys", "The keys match the database")
 def _fit(context: Context) -> Failure | None:
     try:
         fingerprints.check(context.db, context.settings)
     except OtherKeys as error:
         names = ", ".join(map(name_of, error.fields))
+        remedies = [
+            f"Copy {path} from another node, or restore it from a backup."
+            if (path := context.settings.key_files.get(field))
+            else f"Set {name_of(field)} to its value on the other nodes, or in a backup."
+            for field in error.fields
+        ]
         return Failure(
             f"This database was last used with other keys in {names}. This node does not start, and the"
             " others refuse its tokens.",
-            " ".join(_remedy_of_key(context, field) for field in error.fields),
+            " ".join(remedies),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
 
 
-def _remedy_of_key(context: Context, field: str) -> str:
-    if path := context.settings.key_files.get(field):
-        return f"Copy {path} from another node, or restore it from a backup."
-    return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
-
-
+@check("key-age", "No key is old")
 def _ages(context: Context) -> Failure | None:
     old = [row for row in queries.list_key_ages(context.db) if row.days > OLDEST_KEY]
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
     sentence = f"{keys[0].upper()}{keys[1:]}: replace keys after {OLDEST_KEY} days at the latest."
-    return Failure(sentence, _remedy_of_age(context, _KINDS[old[0].setting]))
-
-
-def _remedy_of_age(context: Context, kind: str) -> str:
+    kind = _KINDS[old[0].setting]
+    remedy = f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
     # A rotation puts the new key first.
     newest, *others = rotation.known_keys(context.db, context.settings, kind)
-    if not others:
-        return f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
-    moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
-    return f"Run {moment}: latchkey keys remove {others[-1].id}"
+    if others:
+        moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
+        remedy = f"Run {moment}: latchkey keys remove {others[-1].id}"
+    return Failure(sentence, remedy)
 
 
+@check("state-directory", "Only the service can read its secrets")
 def _modes(context: Context) -> Failure | None:
     directory = context.settings.state_dir
     exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
@@ -78,6 +79,7 @@ def _modes(context: Context) -> Failure | None:
     return None
 
 
+@check("disk", "The disk has free space")
 def _disk(context: Context) -> Failure | None:
     directory = context.settings.state_dir
     remedy = f"Free space on the disk of {directory}, or raise its quota."
@@ -101,6 +103,7 @@ def _disk(context: Context) -> Failure | None:
     return None
 
 
+@check("last-start", "The last start succeeded")
 def _start(context: Context) -> Failure | None:
     problem = running.last_error(context.settings.state_dir)
     if problem is None:
@@ -111,13 +114,5 @@ def _start(context: Context) -> Failure | None:
     )
 
 
-OF_FILES = (
-    Check("state-directory", "Only the service can read its secrets", _modes),
-    Check("disk", "The disk has free space", _disk),
-    Check("last-start", "The last start succeeded", _start),
-)
-CHECKS = (
-    Check("keys", "The keys match the database", _fit),
-    Check("key-age", "No key is old", _ages),
-    *OF_FILES,
-)
+OF_FILES = (_modes, _disk, _start)
+CHECKS = (_fit, _ages, *OF_FILES)

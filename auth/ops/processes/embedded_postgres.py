@@ -106,7 +106,10 @@ class EmbeddedPostgres:
             if not (self._data / "PG_VERSION").exists():
                 self._initialise(programs)
             self._clean_up_predecessor()
-            self._socket_dir = self._choose_socket_dir()
+            # Postgres and libpq separate directories by commas.
+            length = len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}"))
+            if length > _LONGEST_SOCKET_PATH or "," in str(self._data):
+                self._socket_dir = self._make_private_directory(prefix="latchkey-").resolve()
             self._launch(programs)
         except BaseException:
             self.stop()
@@ -217,13 +220,6 @@ class EmbeddedPostgres:
         except OSError:
             return False
         return f"/postgres -D {self._data} " in command
-
-    def _choose_socket_dir(self) -> Path:
-        # Postgres and libpq separate directories by commas.
-        length = len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}"))
-        if length <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
-            return self._data
-        return self._make_private_directory(prefix="latchkey-").resolve()
 
     def _launch(self, programs: Path) -> None:
         self.bound_log()

@@ -23,7 +23,9 @@ class NoProgramError(Exception):
 
 
 @contextmanager
-def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Iterator[Any]:
+def running(
+    command: Sequence[str], url: str, least: int, stdout: int, stdin: int | None = None
+) -> Iterator[Any]:
     """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
 
     Raises `NoProgramError`.
@@ -31,10 +33,12 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
     name, *options = command
     conninfo, environment = _connection(url)
     options += ["--no-password", f"--dbname={conninfo}"]
-    program = _find(name, least, needs_tls=parse_dsn(url).get("sslmode") in _WITH_TLS)
+    program = _newest(name, least, _candidates(name, parse_dsn(url).get("sslmode")))
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen([program, *options], env=environment, stderr=errors, **streams) as process,  # noqa: S603
+        subprocess.Popen(  # noqa: S603
+            [program, *options], env=environment, stdin=stdin, stdout=stdout, stderr=errors
+        ) as process,
     ):
         try:
             yield process.stdin or process.stdout
@@ -47,9 +51,9 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
             raise NoProgramError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
 
 
-def _find(name: str, least: int, *, needs_tls: bool) -> str:
+def _newest(name: str, least: int, candidates: list[str]) -> str:
     found: dict[int, str] = {}
-    for path in _candidates(name, needs_tls=needs_tls):
+    for path in candidates:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
         if match := re.search(r"(\d+)[.\d]*", done.stdout):
             found.setdefault(int(match[1]), path)
@@ -74,10 +78,10 @@ def _connection(url: str) -> tuple[str, dict[str, str]]:
     return make_dsn(**parts), environment
 
 
-def _candidates(name: str, *, needs_tls: bool) -> list[str]:
+def _candidates(name: str, sslmode: str | None) -> list[str]:
     candidates: list[str | Path | None] = []
     # The programs of the embedded Postgres are built without TLS.
-    if not needs_tls:
+    if sslmode not in _WITH_TLS:
         with suppress(EmbeddedPostgresError):
             candidates.append(shutil.which(embedded_postgres.find_programs() / name))
     candidates += [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]

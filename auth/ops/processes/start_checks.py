@@ -36,13 +36,11 @@ def check_files(settings: Settings) -> None:
         raise SettingsError(str(error)) from None
 
 
-def notices(settings: Settings) -> list[str]:
-    """Return a line for each unencrypted or unverified connection, each channel without a sender, and each
+def notices(settings: Settings) -> Iterator[str]:
+    """Yield a line for each unencrypted or unverified connection, each channel without a sender, and each
     setting for tests at a public URL."""
-    return [*settings.open_connections, *channels.notices(settings), *_tests_in_public(settings)]
-
-
-def _tests_in_public(settings: Settings) -> Iterator[str]:
+    yield from settings.open_connections
+    yield from channels.notices(settings)
     if settings.is_local:
         return
     if not settings.rate_limits_enabled:

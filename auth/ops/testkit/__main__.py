@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         return body
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         pass
 
 

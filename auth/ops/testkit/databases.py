@@ -61,7 +61,9 @@ class Databases:
         with self._locked() as connection:
             rows = queries.list_test_databases(Unprepared(connection), mark=_MARK)
             marked = {row.name: row.is_used for row in rows}
-            template = f"{_PREFIX}template_{_digest()}"
+            sources = (schema.SCHEMA, *sorted(schema.FUNCTIONS.glob("*.sql")), roles.GRANTS, _FUNCTIONS)
+            digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+            template = f"{_PREFIX}template_{digest[:16]}"
             for name, is_used in marked.items():
                 # Left by test servers that were killed.
                 if not is_used and not name.startswith(f"{_PREFIX}template_"):
@@ -138,12 +140,6 @@ def _renamed(url: str, name: str) -> str:
     parts = urlsplit(url)
     # geturl would drop the slashes of postgresql:///postgres.
     return f"{parts.scheme}://{parts.netloc}/{quote(name)}?{parts.query}"
-
-
-def _digest() -> str:
-    sources = (schema.SCHEMA, *sorted(schema.FUNCTIONS.glob("*.sql")), roles.GRANTS, _FUNCTIONS)
-    texts = [path.read_bytes() for path in sources]
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
 def _create(connection: Connection, template: str) -> str:

@@ -23,7 +23,7 @@ from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import Session, about_new
+from auth.flows.sessions.issuing import Issue, Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
@@ -39,7 +39,7 @@ _numbers = itertools.count(1)
 
 
 class _Captured(Sender):
-    def __init__(self, messages: list[dict[str, Any]]) -> None:
+    def __init__(self, messages: list[dict[str, object]]) -> None:
         self._messages = messages
 
     def send(self, recipient: str, message: Message) -> str:
@@ -58,7 +58,7 @@ class Service:
         self._hook_secret = new_secret()
         self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
-        self._messages: list[dict[str, Any]] = []
+        self._messages: list[dict[str, object]] = []
         self._events: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
         self._answers: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class Service:
         factors: list[str] | None = None,
         confirmed: bool = True,
         anonymous: bool = False,
-        **body: Any,
+        **body: object,
     ) -> dict[str, Any]:
         """Create a user, as POST /admin/users does."""
         if anonymous:
@@ -128,11 +128,12 @@ class Service:
         user_id: str,
         aal: str | None = None,
         expires_in: int | None = None,
-        claims: dict[str, Any] | None = None,
+        claims: dict[str, object] | None = None,
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
-            response = tokens(self._parts, self._open_session(asked, user_id, aal, for_client=True))
+            issue = about_new(asked, user_id, "password") if self._parts.token_hook else None
+            response = tokens(self._parts, self._open_session(asked, user_id, aal, issue))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -147,7 +148,7 @@ class Service:
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
         with self._asking() as asked:
-            session, token = self._open_session(asked, user_id, aal), one_time.new_token()
+            session, token = self._open_session(asked, user_id, aal, None), one_time.new_token()
         queries.insert_browser_session(
             self._parts.db, token_hash=one_time.hash_token(token), session_id=session.session_id
         )
@@ -165,7 +166,7 @@ class Service:
         self._call("forget_totp_step", user_id)
         return pyotp.TOTP(self._parts.sealer.open(bytes(factors[0].secret), factors[0].id)).now()
 
-    def inbox(self, to: str | None = None, wait: float = 0) -> list[dict[str, Any]]:
+    def inbox(self, to: str | None = None, wait: float = 0) -> list[dict[str, object]]:
         """Deliver, and return the messages to an address, oldest first; wait until there is one."""
         deadline = time.monotonic() + wait
         while True:
@@ -183,7 +184,7 @@ class Service:
     def hooks(self) -> list[dict[str, Any]]:
         return self._calls
 
-    def answer(self, hook: str, body: Any, status: int = 200) -> None:
+    def answer(self, hook: str, body: object, status: int = 200) -> None:
         """Set the answer of a captured hook until the next reset."""
         self._answers[hook] = (status, body)
 
@@ -241,10 +242,7 @@ class Service:
             g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
             yield Asked(self._parts, g.client, g.actor, noted=g)
 
-    def _open_session(
-        self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
-    ) -> Session:
-        issue = about_new(asked, user_id, "password") if for_client and asked.parts.token_hook else None
+    def _open_session(self, asked: Asked, user_id: str, aal: str | None, issue: Issue | None) -> Session:
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
@@ -266,13 +264,13 @@ class Service:
             )
             queries.activate_factor(act, id=id, user_id=user_id, **NO_CREDENTIAL)
 
-    def _post(self, path: str, body: Any) -> dict[str, Any]:
+    def _post(self, path: str, body: object) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)
         if response.status_code >= 400:
             raise Refused(response.get_data(as_text=True).strip())
         return response.get_json()
 
-    def _call(self, function: str, *arguments: Any) -> list[Any]:
+    def _call(self, function: str, *arguments: object) -> list[Any]:
         with self._database.connection.cursor() as cursor:
             cursor.callproc(f"latchkey_test.{function}", arguments)
             return cursor.fetchall()

@@ -1,21 +1,21 @@
 """Second factors and passkeys as members of a user in a file."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from marshmallow import ValidationError, validates_schema
 from webauthn.helpers import bytes_to_base64url
 
 from auth.core.factors import totp, webauthn
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.ops.transfer import Loaded
 from auth.web import fields
 from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput
 
 _CREDENTIAL = ("credential_id", "public_key")
-_FLAGS = ("backup_eligible", "backed_up")
 
 
 class Factor(AdminInput):
@@ -37,7 +37,7 @@ class Factor(AdminInput):
     backed_up = fields.Flag()
 
     @validates_schema
-    def has_its_secret_or_key(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_its_secret_or_key(self, data: Loaded, **_kwargs: object) -> None:
         is_app = data["factor_type"] == "totp"
         for name in ("secret", "rp_id", *_CREDENTIAL):
             is_needed = is_app == (name == "secret")
@@ -45,65 +45,92 @@ class Factor(AdminInput):
                 raise ValidationError("is required", name)
             if name in data and not is_needed:
                 raise ValidationError(f"must not be given for a {data['factor_type']}", name)
-        if not is_app:
-            _check_credential(data)
-        elif not totp.is_usable(data["secret"]):
-            raise ValidationError("must be base32 of at least 112 bits", "secret")
+        if is_app:
+            if not totp.is_usable(data["secret"]):
+                raise ValidationError("must be base32 of at least 112 bits", "secret")
+            return
+        if len(data["credential_id"]) > webauthn.MOST_ID_BYTES:
+            raise ValidationError(f"must be at most {webauthn.MOST_ID_BYTES} bytes", "credential_id")
+        try:
+            webauthn.check_public_key(data["public_key"])
+        except webauthn.InvalidResponse as error:
+            raise ValidationError(str(error), "public_key") from None
 
 
-def _check_credential(data: dict[str, Any]) -> None:
-    if len(data["credential_id"]) > webauthn.MOST_ID_BYTES:
-        raise ValidationError(f"must be at most {webauthn.MOST_ID_BYTES} bytes", "credential_id")
-    try:
-        webauthn.check_public_key(data["public_key"])
-    except webauthn.InvalidResponse as error:
-        raise ValidationError(str(error), "public_key") from None
+class Row(TypedDict):
+    """The JSON of a factor to insert."""
+
+    id: str
+    user_id: str
+    factor_type: str
+    friendly_name: str
+    created_at: str
+    updated_at: str
+    verified_at: str
+    last_used_at: str | None
+    secret: NotRequired[str]
+    last_step: NotRequired[int | None]
+    credential_id: NotRequired[str]
+    public_key: NotRequired[str]
+    sign_count: NotRequired[int]
+    aaguid: NotRequired[str | None]
+    backup_eligible: NotRequired[bool | None]
+    backed_up: NotRequired[bool | None]
+    transports: NotRequired[list[str]]
 
 
-def exported(factor: Mapping[str, Any], parts: Latchkey) -> dict[str, Any]:
+def exported(factor: Loaded, parts: Latchkey) -> dict[str, object]:
     """Return what `Factor` reads, from a row that Postgres wrote as JSON. Raises `CannotOpen`."""
     left_out = ("user_id", "updated_at", "secret", *_CREDENTIAL)
     members = {name: value for name, value in factor.items() if value is not None and name not in left_out}
     if factor["factor_type"] == "totp":
-        return members | {"secret": _opened(factor, parts)}
+        try:
+            secret = parts.sealer.open(bytes.fromhex(factor["secret"][2:]), factor["id"])
+        except CannotOpen as error:
+            where = f"the secret of the factor {factor['id']} of the user {factor['user_id']}"
+            raise CannotOpen(f"{where} cannot be opened: {error}") from None
+        return members | {"secret": secret}
     keys = {name: bytes_to_base64url(bytes.fromhex(factor[name][2:])) for name in _CREDENTIAL}
     return members | keys | {"rp_id": parts.relying_party.id}
 
 
-def _opened(factor: Mapping[str, Any], parts: Latchkey) -> str:
-    try:
-        return parts.sealer.open(bytes.fromhex(factor["secret"][2:]), factor["id"])
-    except CannotOpen as error:
-        where = f"the secret of the factor {factor['id']} of the user {factor['user_id']}"
-        raise CannotOpen(f"{where} cannot be opened: {error}") from None
-
-
-def row(factor: dict[str, Any], user_id: str, parts: Latchkey) -> dict[str, Any]:
-    """Return the row to insert for a loaded `Factor`, as JSON."""
+def row(factor: Loaded, user_id: str, parts: Latchkey) -> Row:
+    """Return the row to insert for a loaded `Factor`."""
     now = datetime.now(UTC)
-    id, created_at = str(factor.get("id") or uuid.uuid4()).lower(), factor.get("created_at") or now
-    moments = {
-        "created_at": created_at,
-        "updated_at": now,
-        "verified_at": factor.get("verified_at") or created_at,
-        "last_used_at": factor.get("last_used_at"),
+    created_at, used_at = factor.get("created_at") or now, factor.get("last_used_at")
+    made: Row = {
+        "id": str(factor.get("id") or uuid.uuid4()).lower(),
+        "user_id": user_id,
+        "factor_type": factor["factor_type"],
+        "friendly_name": factor["friendly_name"],
+        "created_at": created_at.isoformat(),
+        "updated_at": now.isoformat(),
+        "verified_at": (factor.get("verified_at") or created_at).isoformat(),
+        "last_used_at": used_at and used_at.isoformat(),
     }
-    made = {name: moment and moment.isoformat() for name, moment in moments.items()}
-    made |= {"id": id, "user_id": user_id}
-    made |= {name: factor[name] for name in ("factor_type", "friendly_name")}
     if factor["factor_type"] == "totp":
-        sealed = parts.sealer.seal(factor["secret"], id)
-        return made | {"secret": _hex(sealed), "last_step": factor.get("last_step")}
-    made |= {name: _hex(factor[name]) for name in _CREDENTIAL}
-    made |= {name: factor.get(name) for name in ("sign_count", "aaguid", *_FLAGS)}
-    return made | {"transports": [each for each in factor["transports"] if each in webauthn.TRANSPORTS]}
+        made["secret"] = _hex(parts.sealer.seal(factor["secret"], made["id"]))
+        made["last_step"] = factor.get("last_step")
+        return made
+    return {
+        **made,
+        "credential_id": _hex(factor["credential_id"]),
+        "public_key": _hex(factor["public_key"]),
+        "sign_count": factor["sign_count"],
+        "aaguid": factor.get("aaguid"),
+        "backup_eligible": factor.get("backup_eligible"),
+        "backed_up": factor.get("backed_up"),
+        "transports": [each for each in factor["transports"] if each in webauthn.TRANSPORTS],
+    }
 
 
-def keys(made: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def keys(made: Row) -> Iterator[tuple[str, str]]:
     """Yield the values that must be unique among a user's factors."""
-    for name in ("id", "credential_id", "friendly_name"):
-        if made.get(name) and (name != "friendly_name" or made["factor_type"] != "passkey"):
-            yield name, made[name]
+    yield "id", made["id"]
+    if "credential_id" in made:
+        yield "credential_id", made["credential_id"]
+    if made["friendly_name"] and made["factor_type"] != "passkey":
+        yield "friendly_name", made["friendly_name"]
 
 
 def _hex(data: bytes) -> str:

@@ -3,7 +3,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import psycopg2
 from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
@@ -12,7 +11,6 @@ from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
 from auth.ops.transfer import products, records
 from auth.ops.transfer.reading import Entry
-from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
 from sql import Database, acts, queries
 
@@ -25,7 +23,7 @@ _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
 # An entry with the row to insert, or the reason to refuse it.
-_Checked = tuple[Entry, dict[str, Any] | str]
+_Checked = tuple[Entry, records.Row | str]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,9 @@ class Import:
         for entry in entries:
             if entry.problem is None and self.product is None:
                 self.product = products.detect(entry.value)
-            if self._is_of_another_model(entry):
+            # Rows of Django's dumpdata that are not users.
+            fields = entry.value.get("fields")
+            if self.product == "django" and isinstance(fields, dict) and "password" not in fields:
                 continue
             try:
                 batch.append((entry, self._row(entry)))
@@ -85,12 +85,7 @@ class Import:
         if batch:
             yield batch
 
-    def _is_of_another_model(self, entry: Entry) -> bool:
-        """Whether this is a row of Django's dumpdata that is not a user."""
-        fields = entry.value.get("fields")
-        return self.product == "django" and isinstance(fields, dict) and "password" not in fields
-
-    def _row(self, entry: Entry) -> dict[str, Any]:
+    def _row(self, entry: Entry) -> records.Row:
         if entry.problem:
             raise records.InvalidRecord(entry.problem)
         try:
@@ -113,7 +108,7 @@ class Import:
         problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
         return [self._outcome(entry, row, problems, taken) for entry, row in batch]
 
-    def _taken_keys(self, rows: list[dict[str, Any]]) -> dict[str, str]:
+    def _taken_keys(self, rows: list[records.Row]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
@@ -121,22 +116,21 @@ class Import:
             found = queries.find_taken_keys(
                 tx,
                 ids=[row["id"] for row in rows],
-                addresses=[row[kind] for row in rows for kind in ADDRESS_KINDS if row[kind]],
+                addresses=_addresses(rows),
                 providers=sorted({identity["provider"] for identity in identities}),
                 subjects=[identity["subject"] for identity in identities],
                 credential_ids=[each for row in rows for each in records.credential_ids(row)],
             )
         return {row.key: row.user_id for row in found}
 
-    def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
+    def _insert(self, rows: list[records.Row]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
         if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
         try:
             with acts.begin(self.database) as act:
                 queries.avoid_sequential_scans(act)
-                addresses = [row[kind] for row in rows for kind in ADDRESS_KINDS if row[kind]]
-                queries.make_way(act, addresses=addresses, owner_id=None, because="created_again")
+                queries.make_way(act, addresses=_addresses(rows), owner_id=None, because="created_again")
                 inserted = queries.import_users(act, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
@@ -156,7 +150,7 @@ class Import:
     def _outcome(
         self,
         entry: Entry,
-        row: dict[str, Any] | str,
+        row: records.Row | str,
         problems: Mapping[str, str | None],
         taken: Mapping[str, str],
     ) -> Outcome:
@@ -172,7 +166,11 @@ class Import:
         return Outcome(entry.place, name, "exists", problem, user_id)
 
 
-def _check_storage(row: dict[str, Any]) -> None:
+def _addresses(rows: list[records.Row]) -> list[str]:
+    return [address for row in rows for address in (row["email"], row["phone"]) if address]
+
+
+def _check_storage(row: records.Row) -> None:
     """Raise `InvalidRecord` for values that Postgres would refuse."""
     try:
         text = json.dumps(row, ensure_ascii=False).encode()
@@ -182,7 +180,7 @@ def _check_storage(row: dict[str, Any]) -> None:
         raise records.InvalidRecord("contains an object that is nested too deeply") from None
     if rb"\u0000" in text:
         raise records.InvalidRecord("contains a null character")
-    objects = [(name, row[name]) for name in ("user_metadata", "app_metadata")]
+    objects = [("user_metadata", row["user_metadata"]), ("app_metadata", row["app_metadata"])]
     objects += [("identities.identity_data", identity["identity_data"]) for identity in row["identities"]]
     for name, value in objects:
         content = json.dumps(value, ensure_ascii=False).encode()

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -100,18 +100,17 @@ def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
             name: value for name, value in app_metadata.items() if name not in ("provider", "providers")
         },
         "identities": [
-            _identity(each["provider"], _supabase_subject(each), each.get("identity_data"))
+            # Before 2023 the subject was the id of the row.
+            _identity(
+                each["provider"],
+                each.get("provider_id") or (each.get("identity_data") or {}).get("sub") or each["id"],
+                each.get("identity_data"),
+            )
             | {name: _moment(each.get(name)) for name in _TIMES}
             for each in user.get("identities") or []
             if each["provider"] not in _NOT_EXTERNAL
         ],
     }
-
-
-def _supabase_subject(identity: Mapping[str, Any]) -> str:
-    # Before 2023 the subject was the id of the row.
-    data = identity.get("identity_data") or {}
-    return identity.get("provider_id") or data.get("sub") or identity["id"]
 
 
 def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
@@ -191,10 +190,14 @@ _MARKS: Mapping[str, Callable[[User], bool]] = {
 }
 
 
-def _identity(provider: str, subject: object, data: Mapping[str, Any] | None) -> Record:
+def _identity(provider: str, subject: object, data: Mapping[str, object] | None) -> Record:
     provider, subject = provider.lower(), str(subject)
     known = {"name": ("name", "displayName"), "email": ("email",), "avatar_url": ("avatar_url", "photoUrl")}
-    values = {key: _first(data or {}, names) for key, names in known.items()}
+    found = {key: [(data or {}).get(name) for name in names] for key, names in known.items()}
+    values = {
+        key: next((value for value in each if isinstance(value, str) and value), None)
+        for key, each in found.items()
+    }
     return {
         "provider": ALIASES.get(provider, provider),
         "subject": subject,
@@ -202,17 +205,12 @@ def _identity(provider: str, subject: object, data: Mapping[str, Any] | None) ->
     }
 
 
-def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    values: Iterator[Any] = (data.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value), None)
-
-
-def _named(metadata: Mapping[str, Any] | None, name: str | None, picture: str | None) -> dict[str, Any]:
+def _named(metadata: Mapping[str, object] | None, name: str | None, picture: str | None) -> Record:
     found = {"name": name, "avatar_url": picture}
     return {key: value for key, value in found.items() if value} | dict(metadata or {})
 
 
-def _moment(value: Any) -> str | None:
+def _moment(value: str | int | None) -> str | None:
     """Return a time in ISO 8601. Numbers are milliseconds of Unix time; times without a zone are in UTC."""
     if value in (None, ""):
         return None

@@ -4,7 +4,7 @@ import codecs
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,32 +37,32 @@ class Entry:
 def read(path: Path) -> tuple[Iterator[Entry], int]:
     """Return the users of a file and their likely number, for a progress bar. Raises `UnreadableFile`."""
     try:
-        encoding = _encoding(path)
-        first = _first_line(path, encoding)
+        encoding, first = _opening(path)
         if first.startswith('{"latchkey_backup":'):
             raise UnreadableFile("it is a backup. Use latchkey restore.")
         if not first.startswith(("{", "[")):
             return _of_csv(path, encoding, _separator(first)), _count_lines(path)
         if encoding == _UTF_16:
             raise UnreadableFile("it is JSON in UTF-16. Use UTF-8.")
-        users = _users_of_document(path, first)
+        document = _json(first)
+        if document is None:  # a document of several lines, or a broken first line
+            document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     except UnicodeError:
         raise UnreadableFile("it begins like UTF-16, but is not. Use UTF-8.") from None
     except OSError as error:
         raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
-    if users is None:
+    users = document.get("users") if isinstance(document, dict) else document
+    if not isinstance(users, list):
         return _of_lines(path), _count_lines(path)
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
 
 
-def _encoding(path: Path) -> str:
+def _opening(path: Path) -> tuple[str, str]:
+    """Return the encoding, and the first line that is not empty."""
     with path.open("rb") as file:
-        return _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-
-
-def _first_line(path: Path, encoding: str) -> str:
+        encoding = _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     with path.open(encoding=encoding, errors="surrogateescape") as file:
-        return next(filter(None, map(str.strip, file)), "")
+        return encoding, next(filter(None, map(str.strip, file)), "")
 
 
 def _separator(header: str) -> str:
@@ -90,14 +90,6 @@ def _count_lines(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def _users_of_document(path: Path, first: str) -> list[Any] | None:
-    document = _json(first)
-    if document is None:  # a document of several lines, or a broken first line
-        document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    users = document.get("users") if isinstance(document, dict) else document
-    return users if isinstance(users, list) else None
-
-
 def _json(text: str | bytes) -> object:
     try:
         return json.loads(text)
@@ -117,7 +109,7 @@ def _of_lines(path: Path) -> Iterator[Entry]:
                 yield Entry(f"line {number}", problem=f"is not JSON: {error}")
 
 
-def _entry(place: str, value: Any) -> Entry:
+def _entry(place: str, value: object) -> Entry:
     if isinstance(value, dict):
         return Entry(place, value)
     return Entry(place, problem="is not a JSON object")
@@ -143,7 +135,7 @@ def _of_csv(path: Path, encoding: str, separator: str) -> Iterator[Entry]:
                 yield _csv_entry(f"line {rows.line_num}", row)
 
 
-def _csv_entry(place: str, row: dict[Any, Any]) -> Entry:
+def _csv_entry(place: str, row: Mapping[str, str]) -> Entry:
     if None in row:
         return Entry(place, problem="has more columns than the header")
     try:

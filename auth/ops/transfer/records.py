@@ -3,16 +3,16 @@
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
-from auth.ops.transfer import factors
+from auth.ops.transfer import Loaded, factors
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import Latchkey
@@ -23,7 +23,9 @@ _PAGE = 1000
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
-_TIMES = ("invited_at", "last_sign_in_at", "banned_until", "admin_since")
+
+
+_Messages = Mapping[str, "_Messages"] | list[str]  # of marshmallow
 
 
 class InvalidRecord(ValueError):
@@ -55,7 +57,6 @@ class _ApiKey(AdminInput):
     scopes = fields.KeyScopes(load_default=list)
     created_at = fields.Timestamp()
     expires_at = fields.Timestamp(allow_none=True)
-    # Exports of 0.3.0 do not contain the level.
     aal = fields.Text(validate=OneOf(["aal1", "aal2"]), load_default="aal1")
 
 
@@ -86,6 +87,38 @@ class _Record(AdminInput):
 _RECORD = _Record()
 
 
+class IdentityRow(TypedDict):
+    provider: str
+    subject: str
+    identity_data: Mapping[str, object]
+    created_at: str
+    last_sign_in_at: str | None
+
+
+class Row(TypedDict):
+    """The JSON of a user to insert, with the factors and API keys."""
+
+    id: str
+    created_at: str
+    role: str
+    email: str | None
+    email_confirmed_at: str | None
+    email_proved: bool
+    phone: str | None
+    phone_confirmed_at: str | None
+    phone_proved: bool
+    password_hash: str | None
+    user_metadata: Mapping[str, object]
+    app_metadata: Mapping[str, object]
+    invited_at: str | None
+    last_sign_in_at: str | None
+    banned_until: str | None
+    admin_since: str | None
+    identities: list[IdentityRow]
+    factors: list[factors.Row]
+    api_keys: list[Mapping[str, object]]
+
+
 def export(database: Database, parts: Latchkey, count: Callable[[int], object]) -> Iterator[bytes]:
     """Yield the lines of all users in pages. Call `count` with their number. Raises `CannotOpen`."""
     after = None
@@ -106,67 +139,75 @@ def _exported(row: "queries.ExportUsers", parts: Latchkey) -> str:
     return f"{record}}}"
 
 
-def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, Any]:
+def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Row:
     """Return the row to insert for a record. Raises `InvalidRecord` and `UnusableHash`."""
-    user = _validated(record)
+    try:
+        user: Loaded = _RECORD.load(record)
+    except ValidationError as error:
+        raise InvalidRecord("; ".join(_problems(error.normalized_messages()))) from None
     id = str(user.get("id") or uuid.uuid4()).lower()
     created_at = user.get("created_at") or datetime.now(UTC)
-    if user["role"] == "admin" and not choices.allow_admins:
-        raise InvalidRecord("role: is an administrator, which needs --allow-admins")
-    made: dict[str, Any] = {"id": id, "created_at": created_at.isoformat(), "role": user["role"]}
-    for kind in ADDRESS_KINDS:
-        confirmed_at, is_proved = _confirmation(user, kind, created_at, choices)
-        made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
-    made["identities"] = list(_identities(user, id, created_at))
-    made["factors"] = [] if choices.without_factors else _factors(user, id, parts)
-    made["api_keys"] = list(_api_keys(user, id, created_at, parts))
-    if not made["identities"] and not any(each["factor_type"] == "passkey" for each in made["factors"]):
-        raise InvalidRecord("has no email, phone, provider identity or passkey")
-    made |= {name: _text(user.get(name)) for name in _TIMES}
+    admin_since = _text(user.get("admin_since"))
     if user["role"] == "admin":
-        made["admin_since"] = made["admin_since"] or datetime.now(UTC).isoformat()
-    made |= {name: user[name] for name in ("user_metadata", "app_metadata")}
-    made["password_hash"] = None
+        if not choices.allow_admins:
+            raise InvalidRecord("role: is an administrator, which needs --allow-admins")
+        admin_since = admin_since or datetime.now(UTC).isoformat()
+    email_confirmed_at, email_proved = _confirmation(user, "email", created_at, choices)
+    phone_confirmed_at, phone_proved = _confirmation(user, "phone", created_at, choices)
+    identities = list(_identities(user, id, created_at))
+    own_factors = [] if choices.without_factors else _factors(user, id, parts)
+    api_keys = list(_api_keys(user, id, created_at, parts))
+    if not identities and not any(each["factor_type"] == "passkey" for each in own_factors):
+        raise InvalidRecord("has no email, phone, provider identity or passkey")
+    password_hash = None
     if user.get("password_hash") and not choices.without_passwords:
-        made["password_hash"] = parts.passwords.stored_form(user["password_hash"])
-    return made
+        password_hash = parts.passwords.stored_form(user["password_hash"])
+    return {
+        "id": id,
+        "created_at": created_at.isoformat(),
+        "role": user["role"],
+        "email": user.get("email"),
+        "email_confirmed_at": email_confirmed_at,
+        "email_proved": email_proved,
+        "phone": user.get("phone"),
+        "phone_confirmed_at": phone_confirmed_at,
+        "phone_proved": phone_proved,
+        "password_hash": password_hash,
+        "user_metadata": user["user_metadata"],
+        "app_metadata": user["app_metadata"],
+        "invited_at": _text(user.get("invited_at")),
+        "last_sign_in_at": _text(user.get("last_sign_in_at")),
+        "banned_until": _text(user.get("banned_until")),
+        "admin_since": admin_since,
+        "identities": identities,
+        "factors": own_factors,
+        "api_keys": api_keys,
+    }
 
 
-def keys(made: dict[str, Any]) -> Iterator[str]:
+def keys(made: Row) -> Iterator[str]:
     """Yield the values that must be unique among all users."""
-    for name in ("id", *ADDRESS_KINDS):
-        if made[name]:
-            yield made[name]
+    yield from filter(None, (made["id"], made["email"], made["phone"]))
     for identity in made["identities"]:
         yield f"{identity['provider']} {identity['subject']}"
     for credential_id in credential_ids(made):
         yield f"credential {credential_id}"
 
 
-def credential_ids(made: dict[str, Any]) -> list[str]:
+def credential_ids(made: Row) -> list[str]:
     """Return the ids of the credentials of a row, as Postgres writes them."""
     return [factor["credential_id"] for factor in made["factors"] if "credential_id" in factor]
 
 
-def _validated(record: dict[str, Any]) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = _RECORD.load(record)
-    except ValidationError as error:
-        raise InvalidRecord("; ".join(_problems(error.normalized_messages()))) from None
-    return loaded
-
-
-def _problems(messages: Any, path: str = "") -> Iterator[str]:
-    if isinstance(messages, dict):
+def _problems(messages: _Messages, path: str = "") -> Iterator[str]:
+    if isinstance(messages, Mapping):
         for name, below in messages.items():
             yield from _problems(below, f"{path}.{name}" if path else str(name))
     else:
         yield from (f"{path}: {_MESSAGES.get(message, message)}" for message in messages)
 
 
-def _confirmation(
-    user: dict[str, Any], kind: str, created_at: datetime, choices: Choices
-) -> tuple[str | None, bool]:
+def _confirmation(user: Loaded, kind: str, created_at: datetime, choices: Choices) -> tuple[str | None, bool]:
     verified, confirmed_at = user.get(f"{kind}_verified"), user.get(f"{kind}_confirmed_at")
     if verified is None:
         verified = confirmed_at is not None or choices.trust_addresses
@@ -175,17 +216,15 @@ def _confirmation(
     return _text(confirmed_at or created_at), choices.trust_addresses and user[f"{kind}_proved"]
 
 
-def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator[dict[str, Any]]:
+def _identities(user: Loaded, id: str, created_at: datetime) -> Iterator[IdentityRow]:
     given = {identity["provider"]: identity for identity in user["identities"]}
     if len(given) < len(user["identities"]):
         raise InvalidRecord("identities: must be at most one per provider")
     for kind in ADDRESS_KINDS:
         known = given.pop(kind, {})
         if kind in user:
-            yield _identity(
-                {**known, "provider": kind, "subject": id, "identity_data": {"sub": id, kind: user[kind]}},
-                created_at,
-            )
+            data = {"sub": id, kind: user[kind]}
+            yield _identity(known | {"provider": kind, "subject": id, "identity_data": data}, created_at)
     for identity in given.values():
         if not _PROVIDER.fullmatch(identity["provider"]):
             raise InvalidRecord("identities.provider: must be lower-case letters, digits, - and _")
@@ -193,7 +232,17 @@ def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator
         yield _identity(identity | {"identity_data": data}, created_at)
 
 
-def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, Any]]:
+def _identity(identity: Loaded, created_at: datetime) -> IdentityRow:
+    return {
+        "provider": identity["provider"],
+        "subject": identity["subject"],
+        "identity_data": identity["identity_data"],
+        "created_at": (identity.get("created_at") or created_at).isoformat(),
+        "last_sign_in_at": _text(identity.get("last_sign_in_at")),
+    }
+
+
+def _factors(user: Loaded, id: str, parts: Latchkey) -> list[factors.Row]:
     for position, factor in enumerate(user["factors"]):
         own, given = parts.relying_party.id, factor.get("rp_id")
         if given not in (None, own):
@@ -208,25 +257,20 @@ def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, A
     return rows
 
 
-def _api_keys(
-    user: dict[str, Any], id: str, created_at: datetime, parts: Latchkey
-) -> Iterator[dict[str, Any]]:
+def _api_keys(user: Loaded, id: str, created_at: datetime, parts: Latchkey) -> Iterator[Mapping[str, object]]:
     """Yield the rows of the keys that a secret of this deployment made. Other keys would not work."""
     for key in user["api_keys"]:
         if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
-            own = {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}
-            yield own | _members(key, ("name", "scopes", "aal"), "expires_at", created_at)
-
-
-def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:
-    return _members(identity, ("provider", "subject", "identity_data"), "last_sign_in_at", created_at)
-
-
-def _members(
-    given: dict[str, Any], names: tuple[str, ...], moment: str, created_at: datetime
-) -> dict[str, Any]:
-    moments = {"created_at": given.get("created_at") or created_at, moment: given.get(moment)}
-    return {name: given[name] for name in names} | {name: _text(at) for name, at in moments.items()}
+            yield {
+                "id": key["id"],
+                "user_id": id,
+                "key_mac": f"\\x{key['key_mac']}",
+                "name": key["name"],
+                "scopes": key["scopes"],
+                "aal": key["aal"],
+                "created_at": (key.get("created_at") or created_at).isoformat(),
+                "expires_at": _text(key.get("expires_at")),
+            }
 
 
 def _text(moment: datetime | None) -> str | None:

@@ -162,5 +162,5 @@ class TestNotices:
 
 def test_programs_of_the_embedded_postgres_which_lack_tls_do_not_connect_by_it(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    found = [postgres_programs._candidates("psql", needs_tls=needs_tls) for needs_tls in (False, True)]
+    found = [postgres_programs._candidates("psql", sslmode) for sslmode in ("prefer", "require")]
     assert [any("pginstall" in path for path in paths) for paths in found] == [True, False]

@@ -1,7 +1,6 @@
 """Combinations of settings: defaults that depend on others, and values that exclude each other."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from psycopg2.extensions import parse_dsn
@@ -9,7 +8,7 @@ from psycopg2.extensions import parse_dsn
 from auth.core.net.networks import is_loopback
 from auth.core.net.redirects import AllowList
 from auth.core.settings import relying_party
-from auth.core.settings.values import hooks, urls, validators
+from auth.core.settings.values import Values, hooks, urls, validators
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 # All but the log-in ask by default.
@@ -17,7 +16,7 @@ CAPTCHA_ROUTES = ("signup", "recover", "resend", "magiclink", "otp", "token")
 _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
-def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
+def complete(values: Values, *, has_timebox: bool) -> None:
     """Set defaults that depend on other settings.
 
     `has_timebox` if the environment has AUTH_SESSION_TIMEBOX.
@@ -44,11 +43,11 @@ def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
         values["webhook_private_networks"] = is_local(values) and is_loopback(values["bind"])
 
 
-def is_local(values: Mapping[str, Any]) -> bool:
+def is_local(values: Values) -> bool:
     return is_loopback(urlsplit(values["base_url"]).hostname or "")
 
 
-def contradictions(values: Mapping[str, Any]) -> list[str]:
+def contradictions(values: Values) -> list[str]:
     """Return a line for each setting that is valid alone, but not with the others."""
     found = [
         f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
@@ -98,7 +97,7 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _contradictions_of_smtp(values: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions_of_smtp(values: Values) -> Iterator[str]:
     url, secret, key = values["smtp_url"], values["smtp_client_secret"], values["smtp_client_key"]
     server = None if url in (None, urls.CONSOLE) else urls.smtp_server(url)
     if not values["smtp_token_url"]:

@@ -53,12 +53,8 @@ def problems_of(env: Env) -> dict[str, str]:
         env.seal()
     except EnvValidationError as error:
         messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
-        return {name: _told(texts) for name, texts in messages.items()}
+        return {name: _NEEDED if _NOT_SET in texts else str(texts[0]) for name, texts in messages.items()}
     return {}
-
-
-def _told(problems: Sequence[object]) -> str:
-    return _NEEDED if _NOT_SET in problems else str(problems[0])
 
 
 def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tuple[str, ...]:
