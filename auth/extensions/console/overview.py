@@ -21,9 +21,10 @@ blueprint = Blueprint("overview", __name__)
 _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
-_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Failed sign-ins"}
 _TOTALS = {"mail": "Emails requested", "sms": "SMS requested", "notices_sms": "Notices by SMS"}
 _HEIGHT, _STEP = 100, 10
+Days = Sequence["queries.ListDailyCounts"]
 
 
 @blueprint.get("/console")
@@ -85,7 +86,7 @@ def _where(setting: Listed) -> str:
     return {"embedded": "embedded, unless DATABASE_URL is set"}.get(setting.origin, setting.origin)
 
 
-def _chart(days: Sequence[Any], days_before: Sequence[Any], name: str, title: str) -> dict[str, Any]:
+def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, Any]:
     """Return the bars of a chart `_HEIGHT` high, one every `_STEP`, and the total of the period before."""
     counts = [getattr(day, name) for day in days]
     total, before = sum(counts), sum(getattr(day, name) for day in days_before)

@@ -69,7 +69,7 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
     for shown in (
         "Sign-ins 1,207 3 today +34% from 900 in the 30 days before 1,400 700 0",
         "New users 5 0 today None in the 30 days before 6 3 0",
-        "Sign-in refused 1,234",
+        "Sign-in failed 1,234",
     ):
         assert shown in said
 

@@ -16,12 +16,13 @@ from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
 from auth.rules.factors import trusted_before
-from auth.web import View, callers, fields, forms, g, guard, takes_metadata
+from auth.web import View, callers, fields, g, guard, limits, takes_metadata
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
-from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
+from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
 from auth.web.html.challenges import own_factors, sent_credential, verify_key
 from auth.web.html.page import redirect_to_own
@@ -52,9 +53,9 @@ class Subject:
 class Act:
     """One act of the console.
 
-    `effects` returns sentences about the effects, in numbers. `undo` explains how to undo the act, or that
-    this is impossible. `do` gets the subject and the result of `check` for the form read by `form`. It may
-    return a response to show instead of the subject's page.
+    `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
+    undo the act, or that this is impossible. `do` gets the subject and the result of `check` for the form
+    read by `form`. It may return a response to show instead of the subject's page, or of the page `then`.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Act:
     undo: str
     do: Callable[[Subject, dict[str, Any]], object]
     done: str
+    then: str = ""
     needs_factor: bool = False
     # Except for an administrator without a factor while the service is on this machine.
     is_spared_here: bool = False
@@ -93,8 +95,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
         ways = _asked_factors() if _asks_factor(act) and subject.has_effect else None
-        values: dict[str, Any] = {"act": act, "subject": subject, "effects": list(act.effects(subject))}
-        return console_page(act.template, problem=problem, ways=ways, **values)
+        values: dict[str, Any] = {"act": act, "subject": subject, "problem": problem, "ways": ways}
+        return console_page(act.template, effects=[*filter(None, act.effects(subject))], **values)
 
     @administrator
     def show(**ids: Any) -> Response:
@@ -102,7 +104,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if _asks_factor(act) and not g.administrator.has_factor:
             return needs_factor()
         if _asks_factor(act):
-            count_challenges()
+            # The challenges are rows. Links from other sites to this page must not use up the limit of acts.
+            limits.count("confirm_administration", guard.caller_on_network())
         return confirmation(**ids)
 
     # Do not show a form from another site again. A form that no limit has counted gets no challenges.
@@ -115,7 +118,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if _asks_factor(act):
             _give_factor()
         shown = act.do(subject, form)
-        return shown if isinstance(shown, Response) else redirect_to_own(subject.path, name)
+        return shown if isinstance(shown, Response) else redirect_to_own(act.then or subject.path, name)
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
 

@@ -43,7 +43,7 @@ class Filters(Input):
     before_id = fields.Uuid(load_default=None)
 
     @pre_load
-    def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
+    def leave_out_empty(self, data: dict[str, str], **_kwargs: object) -> dict[str, str]:
         return {name: text for name, value in data.items() if (text := typed.trimmed(value))}
 
 
@@ -85,11 +85,6 @@ def whole_address(text: str) -> str | None:
 def application_name(name: str) -> str:
     """Return the name of an application for texts. In templates, use `application`."""
     return application(name).striptags()
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: `1 session`, `1,000 sessions`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def pretty(members: dict[str, Any]) -> str:
