@@ -205,6 +205,10 @@ class Browser:
         """Wait until the page contains a text."""
         self.wait(lambda: text in self.text)
 
+    def accessibility_tree(self) -> list[dict[str, Any]]:
+        """Return the nodes of the page for screen readers, the root first."""
+        return self._call("Accessibility.getFullAXTree")["nodes"]
+
     def photograph(self) -> str:
         """Return a picture of the window in base64."""
         return self._call("Page.captureScreenshot", format="webp", quality=80)["data"]

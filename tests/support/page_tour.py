@@ -31,6 +31,14 @@ SETTINGS = {
     "AUTH_PROVIDER_OKTA_TITLE": "Okta",
 }
 
+_MORE_SESSIONS = """
+INSERT INTO sessions (user_id, method, user_agent, ip, refreshed_at)
+SELECT id, 'password', (ARRAY['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1',
+    'Mozilla/5.0 (X11; Linux x86_64) Chrome/120.0 Safari/537', 'curl/8.0'])[1 + n %% 3],
+  ('192.0.2.' || n)::inet, now() - n * interval '1 hour'
+FROM users, generate_series(1, 6) AS n
+"""
+
 
 def google() -> FakeProvider:
     """Return a provider where Alice is signed in."""
@@ -397,6 +405,7 @@ def second_step(page_client: PageClient) -> None:
     page_client.shows("second step, wrong recovery code", "That recovery code is wrong")
     page_client.press("second-step/passkey", credential="{}")
     page_client.shows("second step, passkey failed", "That passkey or security key didn’t work.")
+    page_client.rows.run(_MORE_SESSIONS)
     page_client.press("second-step/recovery", recovery_code=recovery[0])
     page_client.shows("account, with everything", "Passkey")
     page_client.rows.run(

@@ -21,6 +21,14 @@ _SYSTEMS = (
     ("ChromeOS", r"CrOS"),
     ("Linux", r"Linux|X11"),
 )
+_PROGRAMS = (
+    ("curl", r"^curl/"),
+    ("Python", r"(?i)^(python-|aiohttp/)"),
+    ("Node.js", r"^(node|undici|axios)\b"),
+    ("Go", r"^Go-http-client/"),
+    ("Java", r"^(Java|okhttp)/"),
+    ("PHP", r"^(GuzzleHttp|PHP)/"),
+)
 _LONGEST = 512
 
 
@@ -31,12 +39,12 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
 
 
 def device(user_agent: object, language: str = "en") -> str | None:
-    """Return `Firefox on Linux`, or the known part of it."""
+    """Return `Firefox on Linux` or the known part of it; the tool or language of another program."""
     browser, system = browser_and_system(user_agent)
     if browser and system:
         phrase = string("messages", language, "email.common.browser")
         return phrase.render(browser_name=browser, system_name=system)
-    return browser or system
+    return browser or system or _first_match(_PROGRAMS, str(user_agent)[:_LONGEST])
 
 
 def _first_match(families: tuple[tuple[str, str], ...], text: str) -> str | None:

@@ -239,15 +239,16 @@ def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """Return the sessions for the page: those of applications below the session that opened them."""
+    """Return the sessions for the page: by their last use, those of applications below the session
+    that opened them."""
     (sessions, openers), language = _sessions(), chosen_language()
+    sessions.sort(key=lambda session: (session["current"], session["refreshed_at"]), reverse=True)
     places = {session["id"]: place for place, session in enumerate(sessions)}
     for session in sessions:
         opener = openers.get(session["id"])
         session["is_opened"] = opener in places
         session["place"] = places[opener if opener in places else session["id"]]
-        device = user_agents.device(session["user_agent"], language)
-        name = device or text("account", "unknown_device")
+        name = user_agents.device(session["user_agent"], language) or text("account", "unknown_device")
         session["name"] = text("account", "application") if session["is_opened"] else name
         is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"

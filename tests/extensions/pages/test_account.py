@@ -47,6 +47,22 @@ class TestItems:
         assert "Your name has been saved." in page.text
         assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
 
+    def test_last_used_devices_are_shown_first_the_sixth_behind_a_click_and_programs_by_name(
+        self, visitor, alice, database
+    ):
+        agents = ["Firefox/120.0 (X11; Linux)", "curl/8.5.0", "python-requests/2.32", "made-up/1", None, None]
+        for hours, agent in enumerate(agents):
+            used = "UPDATE sessions SET user_agent = %(agent)s, refreshed_at = now() - %(hours)s * interval '1 hour'"
+            id = alice.sign_in().claims["session_id"]
+            database.run(f"{used} WHERE id = %(id)s", agent=agent, hours=hours, id=id)
+        page = visitor.visit("/account")
+        devices = page.text.partition('<section id="devices"')[2].partition("</section>")[0]
+        said = re.findall(r"<strong>([^<]+)", devices)
+        assert said[:3] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux"]
+        assert said[3:] == ["curl", "Python", *["Unknown device"] * 3]
+        seen, _, behind = devices.partition("<summary>2 more</summary>")
+        assert (seen.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
+
     def test_user_can_remove_the_name_below_the_prefix_of_the_dialect(self, app, alice, database):
         visitor = Visitor(app).with_session_of(alice)
         for name in ("Al", ""):

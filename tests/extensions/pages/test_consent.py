@@ -54,6 +54,7 @@ class TestStory:
     def test_visitor_signs_in_agrees_and_goes_back_with_a_code(self, visitor, alice, client_id, database):
         visitor.visit(authorize_path(client_id, scope="openid profile groups"))
         assert visitor.page.url.startswith(f"{SITE}/sign-in?next=oauth%2Fconsent")
+        assert "to continue to Grafana" in words(visitor.page)
         assert "Your session has ended" not in visitor.page.text
         visitor.submit(email=alice.email, password=PASSWORD)
         assert asks(visitor)

@@ -18,6 +18,7 @@ for (const field of document.querySelectorAll("[data-show]")) {
   const button = document.createElement("button");
   const label = () => { button.textContent = field.type === "password" ? field.dataset.show : field.dataset.hide; };
   button.type = "button";
+  button.ariaDescription = field.labels[0].textContent;
   button.addEventListener("click", () => {
     field.type = field.type === "password" ? "text" : "password";
     label();
