@@ -164,7 +164,9 @@ def accept(make_missing: bool) -> None:
         # The service would start the embedded Postgres, but does not start with these keys.
         with stopped_database(settings) as url:
             if settings.database_url and make_missing:
-                _lock(settings.state_dir)
+                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                state.lock(settings.state_dir)
+                state.make_directory(settings.state_dir)  # it may exist with another mode
             schema.apply(url)
             with closing(Database(url, size=1, prepare=False)) as db:
                 fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
@@ -175,12 +177,6 @@ def accept(make_missing: bool) -> None:
     except OSError as error:
         raise click.ClickException(state.unusable(settings.state_dir, error)) from None
     click.echo("The keys are accepted. Start the service.")
-
-
-def _lock(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state.lock(directory)
-    state.make_directory(directory)  # it may exist with another mode
 
 
 def _place(settings: Settings, key: Key) -> str:

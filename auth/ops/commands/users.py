@@ -184,13 +184,9 @@ def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Count
             progress(1)
             counts[outcome.status] += 1
             if reports_all or outcome.status == "refused":
-                show(asdict(outcome), _line(outcome))
+                name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
+                show(asdict(outcome), ": ".join(filter(None, [outcome.place, name, outcome.status, reason])))
     return counts
-
-
-def _line(outcome: Outcome) -> str:
-    name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
-    return ": ".join(filter(None, [outcome.place, name, outcome.status, reason]))
 
 
 def _read_hash_config(path: Path | None) -> Mapping[str, str]:
