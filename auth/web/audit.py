@@ -3,7 +3,6 @@
 import os
 import pwd
 from collections.abc import Sequence
-from typing import Any
 
 import click
 import psycopg2
@@ -67,7 +66,7 @@ def record(
     email: str | None,
     acts: Sequence[str | None],
     events: Sequence[str | None],
-    **details: Any,
+    **details: object,
 ) -> None:
     """Write audit rows, and events for webhooks, of an act that changed a user. Skips None."""
     act.later(queries.record_acts, user_id=user_id, email=email, acts=acts, events=events, details=details)

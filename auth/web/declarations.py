@@ -77,7 +77,7 @@ class Route:
         return self.refusal == "admin_refused"
 
 
-def route_of(view: Callable[..., Any]) -> Route:
+def route_of(view: Callable[..., object]) -> Route:
     """Return the declarations of a view. `functools.wraps` passes the same object to all its decorators."""
     route: Route | None = view.__dict__.get("route")
     if route is None:
@@ -85,7 +85,7 @@ def route_of(view: Callable[..., Any]) -> Route:
     return route
 
 
-def says(**attributes: Any) -> Callable[[_View], _View]:
+def says(**attributes: object) -> Callable[[_View], _View]:
     """Return a decorator that sets attributes of a view's route."""
 
     def decorate(view: _View) -> _View:

@@ -6,12 +6,12 @@ the dialect check `g.in_dialect`.
 
 import re
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from flask import Response, after_this_request, json, request
 
 from auth.core.settings.presets import ALIASES, PRESETS
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
@@ -21,7 +21,6 @@ _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
-_ADDRESSES = ("email", "phone")
 
 
 def translated(
@@ -101,32 +100,28 @@ def read(body: Body) -> None:
 
 
 def _rewrite(response: Response) -> Response:
-    if response.status_code < 300 and response.is_json:
-        body = response.get_json()
-        if isinstance(body, dict):
-            response.set_data(json.dumps(_translated(body)))
+    body = response.get_json() if response.status_code < 300 and response.is_json else None
+    if isinstance(body, dict):
+        write = g.route.writes_dialect
+        written = write(body) if write else body
+        response.set_data(json.dumps(_with_users(written) if isinstance(written, dict) else written))
     return response
-
-
-def _translated(body: Body) -> Body | list[Body]:
-    write = g.route.writes_dialect
-    written = write(body) if write else body
-    return _with_users(written) if isinstance(written, dict) else written
 
 
 def _with_users(body: Body) -> Body:
     if "action_link" in body:
-        body["action_link"] = _link(body["action_link"])
+        path, _, query = body["action_link"].partition("?")
+        body["action_link"] = f"{path}?{urlencode(parse_qsl(query), safe=':/')}"
     if isinstance(body.get("user"), dict):
         body["user"] = _user(body["user"])
     return _user(body)
 
 
-def _user(user: dict[str, Any]) -> dict[str, Any]:
+def _user(user: Body) -> Body:
     """Return a user object in the form of the dialect, and any other object as it is."""
     if "app_metadata" not in user:
         return user
-    user = user | {name: user[name] or "" for name in _ADDRESSES}
+    user = user | {name: user[name] or "" for name in ADDRESS_KINDS}
     for name in ("phone", "new_phone"):
         user[name] = _digits(user.get(name))
     if "identities" in user:
@@ -136,31 +131,26 @@ def _user(user: dict[str, Any]) -> dict[str, Any]:
     return _without_null(user)
 
 
-def _identity(identity: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
+def _identity(identity: Body, user: Body) -> Body:
     provider, data = identity["provider"], identity["identity_data"]
     if provider == "phone":
         data = data | {"phone": _digits(data["phone"])}
     verified = {
-        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in _ADDRESSES
+        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in ADDRESS_KINDS
     }
     signed_in = identity["last_sign_in_at"] or identity["created_at"]
     return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})
 
 
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+def _entry(entry: Body) -> Body:
     own = ("id", "at", "ip")
     payload = {name: value for name, value in entry.items() if name not in own}
     return {"id": entry["id"], "payload": payload, "created_at": entry["at"], "ip_address": entry["ip"] or ""}
 
 
-def _without_null(members: dict[str, Any]) -> dict[str, Any]:
+def _without_null(members: Body) -> Body:
     return {name: value for name, value in members.items() if value is not None}
 
 
 def _digits(phone: str | None) -> str | None:
     return phone and phone.removeprefix("+")
-
-
-def _link(url: str) -> str:
-    path, _, query = url.partition("?")
-    return f"{path}?{urlencode(parse_qsl(query), safe=':/')}"

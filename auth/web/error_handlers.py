@@ -14,10 +14,11 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
 from auth import extensions
+from auth.core import health
 from auth.core.logs import ThrottledLog
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
-from auth.web import g, health
+from auth.web import g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 

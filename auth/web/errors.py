@@ -206,7 +206,7 @@ class ApiError(Exception):
         details: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        members: Mapping[str, Any] | None = None,
+        members: Mapping[str, object] | None = None,
         **values: str,
     ) -> None:
         self.key = key

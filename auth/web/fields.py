@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +35,7 @@ def _field(load: Callable[[Any], Any]) -> Callable[..., Function]:
     return functools.partial(Function, deserialize=load)
 
 
-def _text(value: Any, most: int = MAX_TEXT) -> str:
+def _text(value: object, most: int = MAX_TEXT) -> str:
     if not isinstance(value, str):
         raise ValidationError("must be a string")
     if len(value) > most:
@@ -49,13 +50,6 @@ def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..
         return value
 
     return _field(load)
-
-
-def _groups(value: Any) -> list[str]:
-    names = [name.strip() for name in _text(value).split(",")]
-    if not all(name.isprintable() and len(name) <= 64 for name in names):
-        raise ValidationError("must be names of at most 64 characters with commas between them")
-    return [*dict.fromkeys(filter(None, names))]
 
 
 def _matching(pattern: str, requirement: str) -> Callable[..., Function]:
@@ -79,7 +73,7 @@ def _list_of(is_valid: Callable[[str], object], what: str, most: int = 100) -> C
 
 
 def _object(most: int) -> Callable[..., Function]:
-    def is_small(value: Any) -> bool:
+    def is_small(value: object) -> bool:
         if not isinstance(value, dict):
             raise ValidationError("must be an object")
         return len(json.dumps(value, ensure_ascii=False).encode()) <= most * 1024
@@ -88,7 +82,7 @@ def _object(most: int) -> Callable[..., Function]:
 
 
 def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
-    def load(value: Any) -> str:
+    def load(value: object) -> str:
         try:
             return canonical(_text(value))
         except addresses.InvalidAddress as error:
@@ -99,54 +93,27 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
-def _json_text(value: Any, most: int = 16_384) -> dict[str, Any]:
+def _json_text(value: object, most: int = 16_384) -> dict[str, Any]:
     try:
         return json_bodies.decode(_text(value, most).encode())
     except json_bodies.InvalidJson as error:
         raise ValidationError(str(error).removeprefix("the body ")) from None
 
 
-def _entry_of_timeline(value: Any) -> dict[str, Any]:
-    parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
-    if parts is None:
-        raise ValidationError("must be the position of an entry")
-    return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
-
-
-def _code(value: Any, most: int = MAX_TEXT) -> str:
+def _code(value: object, most: int = MAX_TEXT) -> str:
     return typed.code(_text(value, most))
 
 
-def _typed_code(value: Any) -> str:
-    """Return the digits of a code as people type it: `123 456`."""
-    digits = _code(value)
-    if not re.fullmatch("[0-9]{6}", digits):
-        raise ValidationError("must be six digits")
-    return digits
+def _timestamp(value: object) -> datetime:
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, str) and len(value) <= MAX_TEXT:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo:
+                return moment.astimezone(UTC)
+    raise ValidationError("must be an ISO 8601 timestamp with a time zone")
 
 
-def _password(value: Any) -> str:
-    requirement = f"must be a string of at most {hashing.MAX_BYTES} bytes"
-    # Check the length first: normalizing a megabyte takes long.
-    is_short = isinstance(value, str) and len(value) <= hashing.MAX_BYTES
-    password = hashing.normalize(value) if is_short else ""
-    if not is_short or len(password.encode()) > hashing.MAX_BYTES:
-        raise ValidationError(requirement)
-    return password
-
-
-def _timestamp(value: Any) -> datetime:
-    requirement = "must be an ISO 8601 timestamp with a time zone"
-    try:
-        moment = datetime.fromisoformat(value) if len(value) <= MAX_TEXT else None
-        if moment and moment.tzinfo:
-            return moment.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValidationError(requirement)
-
-
-def _ban_duration(value: Any) -> float:
+def _ban_duration(value: object) -> float:
     if value in ("permanent", "none"):
         return math.inf if value == "permanent" else 0.0
     # [0-9], because \d matches digits of other scripts. Bounded, because Postgres' intervals overflow.
@@ -160,21 +127,6 @@ def _ban_duration(value: Any) -> float:
     if not 0 < seconds <= _LONGEST_BAN:
         raise ValidationError("must be more than 0 and at most 1000 years, or permanent")
     return seconds
-
-
-def _base64url(value: Any) -> bytes:
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", _text(value)) or len(value) % 4 == 1:
-        raise ValidationError("must be base64url without padding")
-    return base64.urlsafe_b64decode(f"{value}==")
-
-
-def _channel(value: Any) -> str:
-    """Return the channel for a phone. Only the hook interprets values other than `sms`."""
-    if not latchkey.settings.hook_send_sms and value != "sms":
-        raise ValidationError("must be sms")
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", _text(value)):
-        raise ValidationError("must be a word of at most 32 letters, digits, _ or -")
-    return str(value)
 
 
 def is_uuid(text: str) -> bool:
@@ -211,29 +163,23 @@ Flag = _checked(lambda value: isinstance(value, bool), "must be true or false")
 NotTrue = _checked(lambda value: value is False, "must be false")
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
-Password = _field(_password)
 TypedText = _field(lambda value: typed.trimmed(_text(value)))
 TypedEmail = _address(addresses.canonical_typed_email)
 TypedPhone = _address(addresses.canonical_typed_phone)
-TypedCode = _field(_typed_code)
 # Remove separators: people also type the codes that they send by programs.
 Code = _field(_code)
 ShortCode = _field(functools.partial(_code, most=256))
 JsonText = _field(_json_text)
 # 8 KiB, indented.
 MetadataText = _field(functools.partial(_json_text, most=64 * 1024))
-EntryOfTimeline = _field(_entry_of_timeline)
 Name = _field(lambda value: _text(value, 80).strip())
-Groups = _field(_groups)
 # The database limits the size, which a merge may also exceed.
 Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
 # Otherwise callers without a credential could fill the disk.
 StrangersMetadata = _object(1)
 # Attestations with certificates take a few KiB.
 Credential = _object(64)
-Base64Url = _field(_base64url)
 Counter = _whole(0, 2**32 - 1)
-Channel = _field(_channel)
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
@@ -274,6 +220,60 @@ CodeChallenge = _matching(
 CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters, digits or -._~")
 
 
+@_field
+def Groups(value: object) -> list[str]:
+    names = [name.strip() for name in _text(value).split(",")]
+    if not all(name.isprintable() and len(name) <= 64 for name in names):
+        raise ValidationError("must be names of at most 64 characters with commas between them")
+    return [*dict.fromkeys(filter(None, names))]
+
+
+@_field
+def EntryOfTimeline(value: object) -> dict[str, Any]:
+    parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
+    if parts is None:
+        raise ValidationError("must be the position of an entry")
+    return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
+
+
+@_field
+def TypedCode(value: object) -> str:
+    """Return the digits of a code as people type it: `123 456`."""
+    digits = _code(value)
+    if not re.fullmatch("[0-9]{6}", digits):
+        raise ValidationError("must be six digits")
+    return digits
+
+
+@_field
+def Password(value: object) -> str:
+    # Check the length first: normalizing a megabyte takes long.
+    if isinstance(value, str) and len(value) <= hashing.MAX_BYTES:
+        password = hashing.normalize(value)
+        if len(password.encode()) <= hashing.MAX_BYTES:
+            return password
+    raise ValidationError(f"must be a string of at most {hashing.MAX_BYTES} bytes")
+
+
+@_field
+def Base64Url(value: object) -> bytes:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text) or len(text) % 4 == 1:
+        raise ValidationError("must be base64url without padding")
+    return base64.urlsafe_b64decode(f"{text}==")
+
+
+@_field
+def Channel(value: object) -> str:
+    """Return the channel for a phone. Only the hook interprets values other than `sms`."""
+    if not latchkey.settings.hook_send_sms and value != "sms":
+        raise ValidationError("must be sms")
+    name = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise ValidationError("must be a word of at most 32 letters, digits, _ or -")
+    return name
+
+
 def Choice(*choices: str, **kwargs: Any) -> Function:
     requirement = "must be one of " + ", ".join(filter(None, choices))
     return _checked(lambda value: _text(value) in choices, requirement)(**kwargs)
@@ -282,7 +282,7 @@ def Choice(*choices: str, **kwargs: Any) -> Function:
 def Choices(*choices: str, **kwargs: Any) -> Function:
     """A list of choices; loads in their order, without duplicates."""
 
-    def load(value: Any) -> list[str]:
+    def load(value: object) -> list[str]:
         if not (isinstance(value, list) and value and all(item in choices for item in value)):
             raise ValidationError("must be a list of at least one of " + ", ".join(choices))
         return [choice for choice in choices if choice in value]

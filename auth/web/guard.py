@@ -4,6 +4,7 @@ import functools
 import hmac
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from flask import request
@@ -29,67 +30,110 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 INBOX = "latchkey_inbox"
 
 
-def guard_by(check: Callable[[], None], name: str = "") -> Callable[[Level], Callable[[View], View]]:
-    """Turn a function that calls `g.admit`, or refuses, into a decorator with a view's level."""
-    return lambda level: lambda view: _guarded(view, check, level, name or check.__name__)
+def guarded(name: str, level: Level, admit: Callable[[], None]) -> Callable[[View], View]:
+    """Return a decorator that calls `admit` before a view: a function that calls `g.admit`, or refuses."""
+
+    def decorate(view: View) -> View:
+        says(guard=name, level=level)(view)
+
+        @functools.wraps(view)
+        def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
+            g.level = level
+            admit()
+            return view(*args, **kwargs)
+
+        return admitted
+
+    return decorate
 
 
-def administrative(level: Level, name: str = "") -> Callable[[Callable[[], None]], Callable[[View], View]]:
-    """Turn such a function into a decorator of administrative views. All have this level."""
-    return lambda check: (
-        lambda view: _guarded(audited("admin_refused")(view), check, level, name or check.__name__)
-    )
+def administrative(name: str, level: Level, admit: Callable[[], None]) -> Callable[[View], View]:
+    """Return such a decorator of administrative views."""
+
+    def decorate(view: View) -> View:
+        return guarded(name, level, admit)(audited("admin_refused")(view))
+
+    return decorate
 
 
-def _guarded(view: View, check: Callable[[], None], level: Level, name: str) -> View:
-    says(guard=name, level=level)(view)
-
-    @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        g.level = level
-        check()
-        return view(*args, **kwargs)
-
-    return guarded
+def access_token(level: Level) -> Callable[[View], View]:
+    """Accept access tokens. The view or its act reads the facts about the caller, and refuses."""
+    return guarded("access_token", level, _admit_user)
 
 
-def _admit_user(*, or_key: bool = False) -> None:
-    """Accept access tokens, and with `or_key` those of API keys."""
+def access_token_or_api_key(level: Level) -> Callable[[View], View]:
+    """Accept access tokens, also of API keys. The view passes `g.key_caller`, if any, to its statement."""
+    return guarded("access_token_or_api_key", level, _admit_user_or_key)
+
+
+def client_token(level: Level) -> Callable[[View], View]:
+    """Accept access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
+    return guarded("client_token", level, _admit_client)
+
+
+def _admit_user() -> None:
     token = _bearer()
     try:
         g.admit(latchkey.access_tokens.verify(token))
     except InvalidAccessToken:
-        g.key_caller = _key_caller(token) if or_key else None
+        raise _refusal_of_token(token) from None
+
+
+def _admit_user_or_key() -> None:
+    token = _bearer()
+    try:
+        g.admit(latchkey.access_tokens.verify(token))
+    except InvalidAccessToken:
+        g.key_caller = _key_caller(token)
         if g.key_caller is None:
             raise _refusal_of_token(token) from None
         g.user_id = g.key_caller.user_id
 
 
-# The view or its act reads the facts about the caller, and refuses.
-access_token = guard_by(_admit_user, "access_token")
-# The view passes `g.key_caller`, if any, to its statement.
-access_token_or_api_key = guard_by(functools.partial(_admit_user, or_key=True), "access_token_or_api_key")
+def _admit_client() -> None:
+    """Accept a token in the header, or in the form of a POST (RFC 6750, section 2.2)."""
+    in_form = request.form.getlist("access_token") if request.method == "POST" else []
+    if len(in_form) + ("Authorization" in request.headers) > 1:
+        raise ApiError("validation_failed", "access_token: must be given once")
+    try:
+        g.client_caller = latchkey.client_tokens.verify(in_form[0] if in_form else _bearer())
+    except InvalidAccessToken:
+        raise ApiError("bad_jwt") from None
+
+
+def _admits_service_role() -> bool:
+    """Accept the service role key or its JWT, and return whether the request has one."""
+    authorization, apikey = _single_header("Authorization"), _single_header("apikey")
+    sent = _credential(authorization)
+    if latchkey.service_role_keys.match(apikey, sent):
+        g.actor = "service_role"
+        return True
+    # Clients with a session also send the JWT of the service role as `apikey`.
+    jwt = sent if authorization else apikey
+    return latchkey.settings.service_role_jwt and _admits_service_role_jwt(jwt)
+
+
+def _credential(authorization: str) -> str:
+    """Return the credential after Bearer. Unlike a token, a configured key may contain any character."""
+    scheme, _, credential = authorization.partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""
 
 
 def _admit_administrator() -> None:
     """Accept the service role key and, unless the level requires the key, current administrators."""
+    if _admits_service_role():
+        return
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
-    scheme, _, credential = authorization.partition(" ")
-    # Unlike a token, a configured key may contain any character.
-    sent = credential.strip() if scheme.lower() == "bearer" else ""
-    if latchkey.service_role_keys.match(apikey, sent):
-        g.actor = "service_role"
-        return
-    # Clients with a session also send the JWT of the service role as `apikey`.
-    if latchkey.settings.service_role_jwt and _admits_service_role_jwt(sent if authorization else apikey):
-        return
     try:
         is_opaque = _BEARER.fullmatch(authorization) and authorization.count(".") != 2
         if is_opaque or (apikey and not authorization):
             raise ApiError("service_role.bad_jwt")
         _admit_user()
     except ApiError as error:
-        _log_refused_key(error)
+        if error.error_code == "bad_jwt":
+            # AUTH_SERVICE_ROLE_JWT allows JWTs of other services.
+            reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
+            _key_refused.count(reason=reason)
         raise
     is_admin = live_caller().role == "admin"
     if g.level == Level.SERVICE_ROLE:
@@ -98,40 +142,13 @@ def _admit_administrator() -> None:
         raise ApiError("not_admin")
 
 
-admin = administrative(Level.AAL2, "admin")(_admit_administrator)
-service_role = administrative(Level.SERVICE_ROLE, "service_role")(_admit_administrator)
-
-
-def sends_administrator() -> bool:
-    """Whether a request to a public route has the credentials of an administrator."""
-    apikey, authorization = _single_header("apikey"), _single_header("Authorization")
-    scheme, _, credential = authorization.partition(" ")
-    sent, actor = credential.strip() if scheme.lower() == "bearer" else "", g.actor
-    if latchkey.service_role_keys.match(apikey, sent):
-        return True
-    try:
-        if latchkey.settings.service_role_jwt and _admits_service_role_jwt(sent if authorization else apikey):
-            return True
-        known = latchkey.access_tokens.verify(sent)
-    except InvalidAccessToken:
-        return False
-    finally:
-        g.actor = actor
-    row = callers.select(latchkey.db, known)
-    if row is None or row.role != "admin":
-        return False
-    return callers.refusal_of(row, known, Level.AAL2, latchkey.policy) is None
-
-
-@administrative(Level.SERVICE_ROLE)
-def introspector() -> None:
+def _admit_introspector() -> None:
     """Accept the service role key, and clients, whose credentials the view checks."""
     if introspection_by_client() is None:
         _admit_administrator()
 
 
-@administrative(Level.SERVICE_ROLE)
-def developer() -> None:
+def _admit_developer() -> None:
     """Accept the service role key, and the key printed at the start, in the query or the inbox's cookie.
 
     The routes exist with `AUTH_DEV_INBOX` only.
@@ -144,17 +161,29 @@ def developer() -> None:
         _admit_administrator()
 
 
-@guard_by
-def client_token() -> None:
-    """Accept access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
-    try:
-        g.client_caller = latchkey.client_tokens.verify(_bearer_or_form())
-    except InvalidAccessToken:
-        raise ApiError("bad_jwt") from None
-
-
+admin = administrative("admin", Level.AAL2, _admit_administrator)
+service_role = administrative("service_role", Level.SERVICE_ROLE, _admit_administrator)
+introspector = administrative("introspector", Level.SERVICE_ROLE, _admit_introspector)
+developer = administrative("developer", Level.SERVICE_ROLE, _admit_developer)
 # For views whose statement authenticates the client.
 client = says(guard="client")
+
+
+def sends_administrator() -> bool:
+    """Whether a request to a public route has the credentials of an administrator."""
+    actor = g.actor
+    try:
+        if _admits_service_role():
+            return True
+        known = latchkey.access_tokens.verify(_credential(_single_header("Authorization")))
+    except InvalidAccessToken:
+        return False
+    finally:
+        g.actor = actor
+    row = callers.select(latchkey.db, known)
+    if row is None or row.role != "admin":
+        return False
+    return callers.refusal_of(row, known, Level.AAL2, latchkey.policy) is None
 
 
 def sends_basic() -> bool:
@@ -203,15 +232,11 @@ def live_caller(level: Level | None = None) -> "queries.SelectPerson":
     return admit_reader(callers.select(latchkey.db, g.caller), level)
 
 
-def _log_refused_key(error: ApiError) -> None:
-    if error.error_code == "bad_jwt":
-        # AUTH_SERVICE_ROLE_JWT allows JWTs of other services.
-        reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
-        _key_refused.count(reason=reason)
-
-
 def _refusal_of_token(token: str) -> ApiError:
-    if _is_of_client(token) or _key_caller(token):
+    with suppress(InvalidAccessToken):
+        latchkey.client_tokens.verify(token)
+        return ApiError("insufficient_scope")
+    if _key_caller(token):
         return ApiError("insufficient_scope")
     # Only now: the regular expression takes longer than a token in the cache of `verify`.
     if _BEARER.fullmatch(_single_header("Authorization")):
@@ -227,21 +252,6 @@ def _bearer() -> str:
     if scheme.lower() != "bearer":
         raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
     return token.lstrip(" ")
-
-
-def _bearer_or_form() -> str:
-    """Return the token in the header, or in the form of a POST (RFC 6750, section 2.2)."""
-    in_form = request.form.getlist("access_token") if request.method == "POST" else []
-    if len(in_form) + ("Authorization" in request.headers) > 1:
-        raise ApiError("validation_failed", "access_token: must be given once")
-    return in_form[0] if in_form else _bearer()
-
-
-def _is_of_client(token: str) -> bool:
-    try:
-        return bool(latchkey.client_tokens.verify(token))
-    except InvalidAccessToken:
-        return False
 
 
 def _key_caller(token: str) -> KeyCaller | None:

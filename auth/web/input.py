@@ -12,17 +12,18 @@ from werkzeug.datastructures import MultiDict
 
 from auth.core import json_bodies
 from auth.core.logs import ThrottledLog
-from auth.web import current_g, current_request, dialect, g
+from auth.web import current_g, current_request, dialect, fields, g
 from auth.web.application import FORM
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
-from auth.web.schemas import RedirectQuery
+from auth.web.schemas import Input
 
 _redirect_refused = ThrottledLog("redirect_not_allowed")
 _challenge_refused = ThrottledLog("code_challenge_not_valid")
 
+_RedirectQuery = Input.of(redirect_to=fields.Text())
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
     "Missing data for required field.": "is required",
@@ -89,7 +90,7 @@ def read_query(schema: Schema) -> dict[str, Any]:
 
 def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    return body.get("redirect_to") or check(RedirectQuery(), asked.query).get("redirect_to")
+    return body.get("redirect_to") or check(_RedirectQuery(), asked.query).get("redirect_to")
 
 
 def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
@@ -124,7 +125,7 @@ def known_id(text: str, key: str) -> str:
     return text.lower()
 
 
-def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+def check(schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
     """Return what a schema loads. Refuse a form or query that repeats a field."""
     if isinstance(values, MultiDict):
         for name in schema.fields:
@@ -149,7 +150,7 @@ def _refusal_of_fields(error: ValidationError) -> ApiError:
     return ApiError(next(keys, "validation_failed"), details)
 
 
-def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:
+def _messages(errors: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str]]:
     for name, error in sorted(errors.items()):
         # SCHEMA stands for the object itself.
         inner = path if name == SCHEMA else (*path, str(name))

@@ -9,7 +9,6 @@ sql/functions/limits.sql names their kinds. Views and flows note their limits.
 """
 
 import functools
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -18,9 +17,10 @@ from typing import Any
 import psycopg2
 from flask import Flask, has_request_context
 from flask.typing import ResponseReturnValue
-from flask_limiter import Limiter, RateLimitExceeded
+from flask_limiter import Limiter, RateLimitExceeded, RequestLimit
+from limits import RateLimitItem
 from limits.errors import StorageError
-from limits.storage import Storage
+from limits.storage import RedisStorage, Storage
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import Settings
@@ -82,7 +82,7 @@ class PostgresStorage(Storage):
         uri: str | None = None,
         wrap_exceptions: bool = False,
         parts: Any = latchkey,
-        **options: Any,
+        **options: float | str | bool,
     ) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions, **options)
         self._parts = parts
@@ -122,21 +122,31 @@ class PostgresStorage(Storage):
         return known.get(key) or queries.select_request_count(self._parts.db, key=key)
 
 
-class _StorageErrors(logging.Handler):
-    """Logs what Flask-Limiter would log for each request."""
+class OptionalRedis(RedisStorage):
+    """Redis. While it does not respond, requests are served uncounted."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        error = str(record.exc_info[1]) if record.exc_info else record.getMessage()
-        _storage_failed.count(reason="Redis does not respond: requests are not limited", error=error)
+    STORAGE_SCHEME = ["redis", "rediss"]  # noqa: RUF012 (so does the base class)
+
+    def __init__(self, uri: str, wrap_exceptions: bool = True, **options: Any) -> None:
+        timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
+        super().__init__(uri, wrap_exceptions=wrap_exceptions, **timeouts | options)
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        try:
+            return super().incr(key, expiry, amount)
+        except StorageError as error:
+            reason = "Redis does not respond: requests are not limited"
+            _storage_failed.count(reason=reason, error=str(error))
+            g.is_uncounted = True
+            return 0
 
 
-_storage_errors = _StorageErrors(logging.ERROR)
 limiter = Limiter(key_func=lambda: g.client["network"], strategy="fixed-window")
 
 
 def limited(
     act: str, *, key: Callable[[], str] | None = None, unless: Callable[[], bool] | None = None
-) -> Callable[[Callable], Callable]:
+) -> Callable[[View], View]:
     """Limit a view by the window of an act, per network or `key`.
 
     If `key` needs the guard, put that outside.
@@ -149,9 +159,9 @@ def limited(
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
 
-    def decorate(view: Callable) -> Callable:
+    def decorate(view: View) -> View:
         @functools.wraps(counted(act)(view))
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
             for extension in latchkey.extensions:
                 extension.check_act(act)
             return view(*args, **kwargs)
@@ -161,11 +171,22 @@ def limited(
     return decorate
 
 
+def count(act: str, key: str) -> None:
+    """Count the current request in the window of an act that its view decides about, or refuse it."""
+    if not latchkey.settings.rate_limits_enabled:
+        return
+    limit: RateLimitItem = getattr(latchkey.settings, _SETTINGS[act])
+    counted = RequestLimit(limiter, limit, [key, act], breached=False, shared=True)
+    g.counted += (counted,)
+    if not limiter.limiter.hit(limit, key, act):
+        raise _exceeded_by(counted)
+
+
 def queued(view: View) -> View:
     """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
 
     @functools.wraps(view)
-    def admitted(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+    def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
         # A client that sends its body slowly must not hold a place in the queue.
         whole_body()
         with latchkey.passwords.queue():
@@ -177,17 +198,10 @@ def queued(view: View) -> View:
 def register(app: Flask, settings: Settings) -> None:
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
-    # Without Redis requests are served uncounted; without the database they fail anyway. Not in `app.config`:
-    # Flask-Limiter would keep the values of the application before a reload.
-    is_redis = uri.startswith(("redis://", "rediss://"))
-    timeouts: dict[str, Any] = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
-    limiter._swallow_errors = is_redis
-    limiter._storage_options = timeouts | {"wrap_exceptions": True} if is_redis else {}
-    # There are no limits for the whole application. Flask-Limiter looks for them at every request, unless it
-    # is registered already.
+    # There are no limits for the whole application. Flask-Limiter looks for them at every request, for 35 µs,
+    # unless it is registered already.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
-    logging.getLogger("flask-limiter").addHandler(_storage_errors)
 
 
 def refusal(key: str, seconds: float) -> ApiError:
@@ -195,19 +209,11 @@ def refusal(key: str, seconds: float) -> ApiError:
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
-def count_too(count: Callable[[], None]) -> None:
-    """Count a request against a second limit, and add headers for both. Raises `RateLimitExceeded`."""
-    others = limiter.current_limits
-    try:
-        count()
-    finally:
-        limiter.context.view_rate_limits = [*others, *limiter.current_limits]
-
-
 def headers(status: int) -> list[tuple[str, str]]:
-    windows, now = [*current_g().windows], time.time()
+    g, now = current_g(), time.time()
+    windows = [*g.windows]
     try:
-        for limit in limiter.current_limits if g.route.limits else ():
+        for limit in (*limiter.current_limits, *g.counted) if g.route.limits and not g.is_uncounted else ():
             # A token that the view refuses must not use up its user's limit.
             if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
@@ -228,5 +234,8 @@ def headers(status: int) -> list[tuple[str, str]]:
 @as_api_error.register
 def _exceeded(_error: RateLimitExceeded) -> ApiError:
     limit = limiter.current_limit
-    seconds = limit.window.reset_time - time.time() if limit else 1
-    return refusal("over_request_rate_limit", seconds)
+    return _exceeded_by(limit) if limit else refusal("over_request_rate_limit", 1)
+
+
+def _exceeded_by(limit: RequestLimit) -> ApiError:
+    return refusal("over_request_rate_limit", limit.window.reset_time - time.time())

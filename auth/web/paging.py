@@ -1,4 +1,4 @@
-"""Paginated lists: the envelope, and the headers X-Total-Count and Link (RFC 8288)."""
+"""Paginated lists: the query, the envelope, and the headers X-Total-Count and Link (RFC 8288)."""
 
 import math
 from collections.abc import Mapping
@@ -6,8 +6,26 @@ from typing import TypedDict
 from urllib.parse import urlencode
 
 from flask import Response, json, request
+from marshmallow import RAISE
 
+from auth.web import fields
 from auth.web.application import JsonResponse
+from auth.web.schemas import Input
+
+
+class PageQuery(Input):
+    # The offset of the last page must fit into a bigint.
+    page = fields.PageNumber(1, most=2**31)
+    per_page = fields.PageNumber(20, most=100, most_in_dialect=1000)
+
+
+class AdminPageQuery(PageQuery):
+    """The query of an administrative list. Unknown parameters are refused, except in the dialect."""
+
+    class Meta:
+        unknown = RAISE
+
+    error_messages = {"unknown": "is not a parameter of this list"}  # noqa: RUF012 (so does the base class)
 
 
 class Bounds(TypedDict):

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 import flask
 from flask.typing import ResponseReturnValue
+from flask_limiter import RequestLimit
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.client_tokens import ClientCaller
@@ -75,8 +76,11 @@ class RequestContext(Noted):
     json_body: dict[str, Any] | None = None
     # For the audit log: the error_code of a refusal.
     refused_because: str | None = None
-    # For the rate-limit headers: the rows of Flask-Limiter by key.
+    # For the rate-limit headers: the rows of Flask-Limiter by key, what `limits.count` has counted, and
+    # whether Redis did not respond.
     limit_counts: dict[str, Any] | None = None
+    counted: tuple[RequestLimit, ...] = ()
+    is_uncounted: bool = False
 
     def admit(self, caller: Caller) -> None:
         self.actor, self.caller, self.user_id = "user", caller, caller.user_id

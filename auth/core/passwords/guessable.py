@@ -12,27 +12,16 @@ import unicodedata
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 # Shorter words would match random passwords with few letters.
 LEAST_WORD = 4
-# 197,000 passwords of data breaches; tests/support/common_passwords.py writes it.
+# Sorted: 197,000 passwords of data breaches, and the words of zxcvbn (passwords, names, English, films);
+# tests/support/common_passwords.py writes it.
 LIST = Path(__file__).with_name("common_passwords.txt.gz")
-
-
-def _read_common_words() -> "array[int]":
-    """Read zxcvbn's lists (passwords, names, English, films) and ours as sorted hashes: 2.2 MiB, not 27."""
-    package, lists = find_spec("zxcvbn"), ModuleType("frequency_lists")
-    directories = list((package and package.submodule_search_locations) or ())
-    SourceFileLoader(lists.__name__, f"{directories[0]}/frequency_lists.py").exec_module(lists)
-    with gzip.open(LIST, "rt") as ours:
-        words = itertools.chain(*lists.FREQUENCY_LISTS.values(), map(str.rstrip, ours))
-        return array("q", sorted(hash(word) for word in words if len(word) >= LEAST_WORD))
-
-
+# One text and the places of its lines are 3.6 MiB. A set would be 31.
+_COMMON = gzip.decompress(LIST.read_bytes()).decode()
+_LINES = array("I", (line.start() for line in re.finditer("(?m)^.", _COMMON)))
 # Seasons, months and weekdays in the languages of the pages, Chinese ones also in Pinyin.
 _CALENDAR = """
 spring summer autumn fall winter monday tuesday wednesday thursday friday saturday sunday
@@ -76,7 +65,6 @@ _WORDS = {
     "keyboard": frozenset(run for row in _ROWS for run in _runs(row, least=4)),
     "common": frozenset(_runs(string.ascii_lowercase, least=3)),
 }
-_COMMON = _read_common_words()
 # Digits and symbols next to the letters of a password that may stand for letters.
 _MOST_LEET = 4
 # The extended core may itself begin and end with digits, as `123456789a`, if it could be a password.
@@ -114,9 +102,12 @@ def kind_of(password: str, own: Collection[str] = ()) -> str | None:
 
 
 def _is_common(word: str) -> bool:
-    wanted = hash(word)
-    index = bisect_left(_COMMON, wanted)
-    return index < len(_COMMON) and _COMMON[index] == wanted
+    index = bisect_left(_LINES, word, key=_line_at)
+    return index < len(_LINES) and _line_at(_LINES[index]) == word
+
+
+def _line_at(start: int) -> str:
+    return _COMMON[start : _COMMON.index("\n", start)]
 
 
 def _cores(password: str) -> Iterator[str]:

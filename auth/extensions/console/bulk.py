@@ -14,12 +14,13 @@ from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages
 from auth.flows.admin.targets import Claim
 from auth.flows.admin.user_acts import ACTS, Many, UserAct
-from auth.web import fields, forms, guard
+from auth.web import fields, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
+from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve

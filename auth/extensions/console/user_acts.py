@@ -9,13 +9,16 @@ from flask import Blueprint, Response
 from auth.core.text.labels import counted, label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin import messages, targets, users
+from auth.flows.admin.schemas import AnyUser
 from auth.flows.admin.user_acts import ACTS, NEVER
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
-from auth.web import fields, form_schemas, schemas
+from auth.rules.users import ADDRESS_KINDS
+from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
+from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
 from auth.web.html.admin.console_page import device
@@ -37,9 +40,7 @@ _NewUserForm = Input.of(
     is_confirmed=fields.Text(load_default=""),
 )
 _AddressForm = Input.of(email=fields.TypedText(load_default=""), phone=fields.TypedText(load_default=""))
-_TypedUser = schemas.AnyUser.of(
-    email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True)
-)
+_TypedUser = AnyUser.of(email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True))
 
 
 def _session(user_id: str, session_id: str) -> Subject:
@@ -61,23 +62,23 @@ def _opened(session: "queries.SelectAnySession") -> str:
 def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
-    sent = {kind: form[kind] or None for kind in ("email", "phone")}
+    sent: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
     changed = {
         kind: address
         for kind, address in sent.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(_TypedUser(only=("email", "phone")), changed)
+    return check(_TypedUser(only=ADDRESS_KINDS), changed)
 
 
 def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
-    sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+    sent: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
         # The schema requires one address.
         sent["email"] = form["email"]
     body = check(_TypedUser(only=("email", "phone", "password")), sent)
     name = form["name"].strip()
-    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
+    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ADDRESS_KINDS}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 
@@ -163,7 +164,7 @@ _SESSION_ACTS = {
 }
 _FACTOR_ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove this factor",
         effects=lambda factor: [
             f"Removes 1 {label('factors', factor.row.factor_type)}"
             + (f": {quoted(factor.row.friendly_name)}." if factor.row.friendly_name else "."),
@@ -182,7 +183,7 @@ _WITHOUT_USER = {
     "create": Act(
         title="Create a user",
         effects=lambda _users: [
-            "Creates 1 user and sends no message.",
+            "Creates the user without sending a message.",
             "Without a password, they sign in with an emailed link or an SMS code.",
             "A password only works with a confirmed address.",
         ],

@@ -9,9 +9,9 @@ from flask import Blueprint, Response, request
 
 from auth.core.text.labels import label
 from auth.extensions.console.user_acts import DONE, USER_ACTS
-from auth.flows.account.removal import ADDRESSES
 from auth.flows.history import explanation, timeline
-from auth.web import g
+from auth.rules.users import ADDRESS_KINDS
+from auth.web import fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
@@ -19,7 +19,6 @@ from auth.web.html.admin.acts import told
 from auth.web.html.admin.console_page import console_page, device, pretty
 from auth.web.html.page import provider
 from auth.web.input import known_id, read_query
-from auth.web.schemas import TimelineQuery
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
@@ -34,13 +33,16 @@ _KINDS_OF_ENTRIES = {
     "message": "Messages",
     "event": "Events",
 }
+_TimelineQuery = schemas.Input.of(
+    kind=fields.Choice("act", "refusal", "session", "message", "event"), before=fields.EntryOfTimeline()
+)
 
 
 @blueprint.get("/console/users/<user_id>")
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
+    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineQuery())
     story = _story(id, query)
     known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
@@ -100,7 +102,7 @@ def _possible(user: "queries.SelectSummary", explained: explanation.Explanation)
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data, name = identity["data"], identity["provider"]
-    title = name.title() if name in ADDRESSES else provider(name)["title"]
+    title = name.title() if name in ADDRESS_KINDS else provider(name)["title"]
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

@@ -12,8 +12,9 @@ from auth.core.net.webhook_urls import EVENTS
 from auth.core.net.webhook_urls import body as event_body
 from auth.core.text.labels import counted, label
 from auth.flows.admin import webhooks
+from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
-from auth.web import fields, schemas
+from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
@@ -143,7 +144,7 @@ _MAKING = {
         undo="You can delete it at any time, but sent events can’t be recalled.",
         do=lambda _subject, body: _once(*webhooks.create(current_asked(), body)),
         done="Webhook created.",
-        check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
+        check=lambda _subject, form: check(NewWebhook(), _body(form)),
     ),
 }
 _WEBHOOK_ACTS = {
@@ -165,7 +166,7 @@ _WEBHOOK_ACTS = {
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
         do=lambda subject, body: webhooks.change(current_asked(), subject.row.id, body),
         done="Webhook changed.",
-        check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
+        check=lambda _subject, form: check(WebhookChange(), _body(form)),
     ),
     "new-secret": _act(
         title="Create a new secret",

@@ -13,9 +13,10 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
-from auth.web import Level, browser_sessions, cookies, form_schemas, guard
+from auth.web import Level, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, redirect_to_own

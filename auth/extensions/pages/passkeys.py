@@ -9,10 +9,11 @@ from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
 from auth.flows.sign_in.reauthentication import add, require
-from auth.web import Level, browser_sessions, guard
+from auth.web import Level, guard
 from auth.web.asked import current_asked
-from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
+from auth.web.html import browser_sessions
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import may_challenge, sent_credential
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, redirect_to_own
@@ -47,7 +48,7 @@ def submit_passkey(problem: Problem | None = None) -> Response:
     asked = current_asked()
     require_enabled(asked)
     return redirect_with_cookie(
-        assertions.sign_in(asked, sent_credential(), for_client=False).row,
+        assertions.sign_in(asked, sent_credential(), for_client=False),
         destination(),
         way="passkey",
     )

@@ -5,9 +5,10 @@ from auth.extensions.pages.confirm import require_proof
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
 from auth.rules.proofs import is_fresh_recovery
-from auth.web import Level, browser_sessions, facts, form_schemas, forms, guard
+from auth.web import Level, facts, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import redirect_to_own, text
 from auth.web.html.problems import Problem, form, form_at

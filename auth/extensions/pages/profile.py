@@ -14,12 +14,13 @@ from auth.flows.links.spending import Redirect, spend
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
-from auth.rules.users import AddressKind
-from auth.web import Level, cookies, form_schemas, forms, guard
+from auth.rules.users import ADDRESS_KINDS, AddressKind
+from auth.web import Level, cookies, guard
 from auth.web.asked import current_asked
-from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import form_schemas, forms
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, page, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at, told
@@ -52,7 +53,7 @@ def name(problem: Problem | None = None) -> Response:
     "change_address",
     level=Level.PROOF,
     refusal="change_refused",
-    kinds=("email", "phone"),
+    kinds=ADDRESS_KINDS,
 )
 def address(kind: AddressKind, problem: Problem | None = None) -> Response:
     """Ask for a new address, and send a code to it."""

@@ -15,10 +15,11 @@ from auth.flows.sign_in import waiting
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.flows.sign_up.sign_up import sign_up as register
-from auth.web import Level, browser_sessions, cookies, form_schemas, forms, guard
+from auth.web import Level, cookies, guard
 from auth.web.asked import current_asked
-from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
+from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import identifier, provider, redirect_to_own
 from auth.web.html.problems import Problem, form, form_at, told, why_ended
@@ -62,7 +63,7 @@ def sign_in(problem: Problem | None = None) -> Response:
         session = sign_in_with_password(
             current_asked(), read_form(form_schemas.SignInForm()), for_client=False
         )
-        return redirect_with_cookie(session.row, destination(), way="password")
+        return redirect_with_cookie(session, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and (not to or (request.method == "GET" and is_expected(to))):
         return redirect_after_sign_in(to)
@@ -105,7 +106,7 @@ def sign_up(problem: Problem | None = None) -> Response:
         asked = current_asked()
         if latchkey.settings.autoconfirm:
             session = cast(Session, register(asked, body))
-            return redirect_with_cookie(session.row, to, way="password")
+            return redirect_with_cookie(session, to, way="password")
         wait = outgoing.seconds_to_wait(asked, address)
         register(asked, body)
         return redirect_when_sent("sign-up", address, browser, wait)

@@ -4,9 +4,9 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
-from auth.web import Level, browser_sessions, form_schemas, forms
+from auth.web import Level
 from auth.web.context import latchkey
-from auth.web.html import signing_out
+from auth.web.html import browser_sessions, form_schemas, forms, signing_out
 from auth.web.html.destinations import destination
 from auth.web.html.page import root
 from auth.web.html.problems import form

@@ -15,8 +15,9 @@ from auth.flows.links.spending import Page, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
-from auth.web import browser_sessions, cookies, form_schemas, forms
+from auth.web import cookies
 from auth.web.asked import current_asked
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
@@ -132,7 +133,7 @@ def submit_code(path: str, problem: Problem | None = None) -> Response:
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members
     to, page_after = _onward("forgot-password" if is_removed else path)
-    return redirect_with_cookie(outcome.session.row, to, page_after, way=way, is_removed=is_removed)
+    return redirect_with_cookie(outcome.session, to, page_after, way=way, is_removed=is_removed)
 
 
 @blueprint.post("/waiting/state")

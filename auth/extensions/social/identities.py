@@ -10,20 +10,23 @@ from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
-from auth.web import Level, asks_more, audited, cookies, facts, form_schemas, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, facts, fields, guard, refuses_by_page, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.facts import Person
 from auth.web.fields import is_uuid
-from auth.web.forms import own_form_or_json
-from auth.web.html import providers
+from auth.web.html import form_schemas, providers
+from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import page
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import acts, queries
 
 blueprint = Blueprint("identities", __name__)
+_LinkingQuery = schemas.Input.of(
+    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Code()
+)
 
 
 class _IdentityId(BaseConverter):
@@ -45,7 +48,7 @@ def authorize_identity() -> Response:
         return Response()
     asked = current_asked()
     identities.require_manual_linking(asked)
-    query = read_query(schemas.LinkingQuery())
+    query = read_query(_LinkingQuery())
     provider = oauth.provider_named(asked, query["provider"])
     given = give_proof(asked, guard.live_caller(), query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(asked, query)}
@@ -112,9 +115,9 @@ def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
 
 def _has_ended(person: Person) -> bool:
     """Whether the session that began the flow gives no access anymore."""
-    user, session = facts.person_of(person), facts.own_session_of(person)
-    is_over = end_of_session(user, session, current_asked().parts.policy, person.now) is not None
-    return is_over or is_banned(user, person.now)
+    session, policy = facts.own_session_of(person), current_asked().parts.policy
+    is_over = end_of_session(person, session, policy, person.now) is not None
+    return is_over or is_banned(person, person.now)
 
 
 def _dead_link() -> Response:

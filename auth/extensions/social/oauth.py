@@ -6,7 +6,7 @@ from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.external_identities import sign_in
-from auth.web import audited, cookies, g, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audited, cookies, fields, g, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -20,6 +20,20 @@ from sql import queries
 blueprint = Blueprint("oauth", __name__)
 
 _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge", "prompt")
+_AuthorizeQuery = schemas.Challenged.of(
+    provider=fields.Text(required=True),
+    scopes=fields.Text(),
+    skip_http_redirect=fields.Text(),
+    prompt=fields.Text(),
+)
+_CallbackQuery = schemas.Input.of(
+    state=fields.Text(),
+    code=fields.LongText(),
+    error=fields.Text(),
+    error_description=fields.LongText(),
+    iss=fields.Text(),
+    user=fields.LongText(),
+)
 
 
 @blueprint.get("/authorize")
@@ -30,7 +44,7 @@ def authorize() -> Response:
     asked = current_asked()
     if request.method == "HEAD":
         return Response()
-    query = read_query(schemas.AuthorizeQuery())
+    query = read_query(_AuthorizeQuery())
     provider = oauth.provider_named(asked, query["provider"])
     if query.get("skip_http_redirect") == "true":
         # A script cannot receive our cookie: the browser must open this URL.
@@ -64,7 +78,7 @@ def callback(name: str | None = None) -> Response:
     if request.method == "HEAD":
         return Response()
     read = read_body if request.method == "POST" else read_query
-    query = read(schemas.CallbackQuery())
+    query = read(_CallbackQuery())
     flow = _spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
         return providers.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))

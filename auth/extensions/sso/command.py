@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +21,23 @@ def command() -> None:
     """Manage the OpenID providers of customers, which sign in addresses of their domains."""
 
 
-_provider = click.argument("provider", callback=lambda _context, _parameter, name: _identifier(name))
+def _identifier(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Return an id, or an identifier, which may be given without its prefix."""
+    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
+    return name if is_whole else f"{IDENTIFIER}{name}"
+
+
+_provider = click.argument("provider", callback=_identifier)
 _secret: dict[str, Any] = {
     "type": INPUT_FILE_OR_STDIN,
     "metavar": "FILE",
     "help": "Read its client secret from FILE, or from standard input with -.",
 }
-_domains = click.option(
-    "--domain",
-    "domains",
-    multiple=True,
-    help="Sign in addresses of DOMAIN. Can be repeated.",
-    metavar="DOMAIN",
+_several = partial(click.option, multiple=True)
+_domains = _several(
+    "--domain", "domains", metavar="DOMAIN", help="Sign in addresses of DOMAIN. Can be repeated."
 )
-_scopes = click.option(
-    "--scope", "scopes", multiple=True, metavar="SCOPE", help="Ask for SCOPE. Can be repeated."
-)
-
-
-def _identifier(name: str) -> str:
-    """Return an id, or an identifier, which may be given without its prefix."""
-    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
-    return name if is_whole else f"{IDENTIFIER}{name}"
+_scopes = _several("--scope", "scopes", metavar="SCOPE", help="Ask for SCOPE. Can be repeated.")
 
 
 @command.command("add", short_help="Add the provider of a customer.")
@@ -62,9 +59,7 @@ def add(provider: str, secret_file: Path, **members: Any) -> None:
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
     with acting() as asked:
-        loaded = check(NewProvider(), body)
-        del loaded["provider_type"]
-        added = administering.create(asked, loaded)
+        added = administering.create(asked, check(NewProvider(), body))
         show(added, *_lines(added))
 
 
@@ -159,16 +154,16 @@ def adopt(provider: str, address: str) -> None:
     click.echo(f"{email} can sign in with {provider}.")
 
 
-def _given(members: dict[str, Any], secret_file: Path | None) -> dict[str, Any]:
-    body = {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
-    body = {name: value for name, value in body.items() if value not in (None, [])}
+def _given(members: Mapping[str, object], secret_file: Path | None) -> dict[str, Any]:
+    given = {name: value for name, value in members.items() if value not in (None, ())}
+    body = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     if secret_file:
         with click.open_file(str(secret_file), encoding="utf-8") as file:
             body["client_secret"] = file.read().strip()
     return body
 
 
-def _lines(provider: dict[str, Any]) -> list[str]:
+def _lines(provider: Mapping[str, Any]) -> list[str]:
     facts = {
         "identifier": provider["identifier"],
         "id": provider["id"],

@@ -1,5 +1,6 @@
 """The providers of customers in the console."""
 
+from collections.abc import Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -68,33 +69,28 @@ def _found(provider_id: str) -> Subject:
 
 
 def _making() -> Subject:
-    row = SimpleNamespace(
-        id=None, identifier=IDENTIFIER, name="", issuer="", client_id="", domains=[], scopes=[]
-    )
+    texts = dict.fromkeys(("name", "issuer", "client_id"), "")
+    row = SimpleNamespace(id=None, identifier=IDENTIFIER, domains=[], scopes=[], **texts)
     return Subject("Providers", _PATH, row)
 
 
-def _new(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    body = check(
-        NewProvider(), _body(form) | {"provider_type": "oidc", "identifier": form["identifier"].strip()}
-    )
-    del body["provider_type"]
-    return body
+def _new(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
+    named = {"provider_type": "oidc", "identifier": form["identifier"].strip()}
+    return check(NewProvider(), {**_body(form), **named})
 
 
-def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     body = _body(form)
     if not body["client_secret"]:
         del body["client_secret"]
     return check(ProviderChange(), body)
 
 
-def _body(form: dict[str, Any]) -> dict[str, Any]:
-    texts: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
-    return texts | {name: form[name].split() for name in _LISTS}
+def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
+    return {name: form[name].strip() for name in _TEXTS} | {name: form[name].split() for name in _LISTS}
 
 
-def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
 
 

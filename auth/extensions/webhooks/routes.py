@@ -1,28 +1,31 @@
 from flask import Blueprint, Response, json, jsonify
 
+from auth.core.net.webhook_urls import EVENTS
 from auth.flows.admin import webhooks
+from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
-from auth.web import guard, schemas
+from auth.web import fields, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import read_body, read_query
-from auth.web.paging import bounds, paginated
+from auth.web.paging import AdminPageQuery, bounds, paginated
 from sql import queries
 
 blueprint = Blueprint("webhooks", __name__)
+_TestEvent = schemas.AdminInput.of(event=fields.Choice(*EVENTS, load_default="user.updated"))
 
 
 @blueprint.post("/admin/webhooks")
 @guard.service_role
 def create_webhook() -> Response:
-    return _with_secret(*webhooks.create(current_asked(), read_body(schemas.NewWebhook())))
+    return _with_secret(*webhooks.create(current_asked(), read_body(NewWebhook())))
 
 
 @blueprint.get("/admin/webhooks")
 @guard.service_role
 def list_webhooks() -> Response:
-    query = read_query(schemas.AdminPageQuery())
+    query = read_query(AdminPageQuery())
     row = queries.list_webhooks(latchkey.db, **bounds(query))
     return paginated(row.webhooks, row.total, query)
 
@@ -37,7 +40,7 @@ def get_webhook(webhook_id: str) -> Response:
 @blueprint.put("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
-    changed, secret = webhooks.change(current_asked(), webhook_id, read_body(schemas.WebhookChange()))
+    changed, secret = webhooks.change(current_asked(), webhook_id, read_body(WebhookChange()))
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
@@ -53,7 +56,7 @@ def delete_webhook(webhook_id: str) -> Response:
 @blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
 @guard.service_role
 def list_deliveries(webhook_id: str) -> Response:
-    query = read_query(schemas.AdminPageQuery())
+    query = read_query(AdminPageQuery())
     row = found_webhook(queries.list_deliveries(latchkey.db, id=webhook_id_of(webhook_id), **bounds(query)))
     return paginated(row.deliveries, row.total, query)
 
@@ -68,7 +71,7 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
 @guard.service_role
 def test_webhook(webhook_id: str) -> Response:
-    event = read_body(schemas.TestEvent())["event"]
+    event = read_body(_TestEvent())["event"]
     return JsonResponse(webhooks.send_test(current_asked(), webhook_id, event))
 
 

@@ -2,24 +2,30 @@ from flask import Blueprint, Response, jsonify
 
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user, delete_caller
+from auth.flows.factors import factor_schemas
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
-from auth.web import dialect, factor_schemas, g, guard, schemas
+from auth.rules.users import ADDRESS_KINDS
+from auth.web import dialect, fields, g, guard, limits, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Level, asks_more, audited, counted, takes_metadata
 from auth.web.input import checked_redirect, json_body, read_body
-from auth.web.limits import count_too, limited
+from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
 
 
-@limited("change_address", key=guard.caller_on_network)
-def _count_address_change() -> None:
-    pass
+class _UserChange(schemas.Reauthentication, schemas.Challenged):
+    email = fields.Email()
+    phone = fields.Phone()
+    channel = fields.Channel()
+    remove = fields.Uuids()
+    password = fields.Password()
+    data = fields.Metadata()
 
 
 @blueprint.get("/user")
@@ -51,9 +57,9 @@ def get_recent_changes() -> Response:
 def update_user() -> Response:
     asked = current_asked()
     # Only now: a limit must count the request before its body is parsed.
-    if any(json_body().get(name) is not None for name in ("email", "phone")):
-        count_too(_count_address_change)
-    body = read_body(schemas.UserChange())
+    if any(json_body().get(name) is not None for name in ADDRESS_KINDS):
+        limits.count("change_address", guard.caller_on_network())
+    body = read_body(_UserChange())
     link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}
     return JsonResponse(change_user(asked, body, link).user_object)
 

@@ -13,9 +13,8 @@ from marshmallow import Schema
 from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
-from auth.flows.admin import users
+from auth.flows.admin import schemas, users
 from auth.flows.admin.targets import Claim
-from auth.web import form_schemas
 from auth.web.asked import Asked
 from auth.web.errors import found
 from auth.web.schemas import Input
@@ -155,7 +154,7 @@ ACTS = {
         ],
         undo="Lifting the ban lets them sign in again. What ends now stays ended.",
         done="User banned.",
-        form=form_schemas.BanForm,
+        form=schemas.Ban,
         is_destructive=True,
         many=Many(
             title="Ban",

@@ -13,8 +13,8 @@ from auth.flows.admin.targets import Claim
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
-from auth.rules.users import AddressKind, end_of_ban, is_banned
-from auth.web import audit, facts
+from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -33,7 +33,7 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
     if "role" in body and asked.actor != "service_role":
         raise ApiError("role.insufficient_permissions", "role: must be absent")
     email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
-    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
         make_way(act, holders, "created_again")
@@ -41,7 +41,7 @@ def create_user(asked: Asked, body: dict[str, Any]) -> str:
             "password_hash": password_hash
         }
         columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
-        for kind in removal.ADDRESSES:
+        for kind in ADDRESS_KINDS:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
@@ -80,7 +80,7 @@ def update_user(
     claim: Claim = targets.nothing,
 ) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
-    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id, claim=claim) as (act, holders):
         before = targets.read(asked, act, user_id)
         return _update(asked, act, before, body, password_hash, holders)
@@ -168,14 +168,14 @@ def _update(
 ) -> str:
     user_id = before.id
     # Also null, for a user without one.
-    if kept := [kind for kind in removal.ADDRESSES if kind in body and body[kind] == getattr(before, kind)]:
+    if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
         removal.withdraw_changes(act, before, kept)
-    new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
+    new = [kind for kind in ADDRESS_KINDS if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration"):
         ends.end(act, user_id, None, "banned", voids=True)
     elif password_hash or new:
         ends.end(act, user_id, None, "reset_by_admin", voids=True)
-    kinds = [kind for kind in removal.ADDRESSES if body.get(kind, "") is None and getattr(before, kind)]
+    kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
     removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
     if removed or new:
@@ -183,7 +183,7 @@ def _update(
         queries.void_undo_links(act, user_id=user_id, moment=None)
     make_way(act, holders, "created_again")
     # A first proof removes other data, so it comes before the changes of the body.
-    kinds_in_order: list[AddressKind] = sorted(("email", "phone"), key=new.count)
+    kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
         _set_address(act, user_id, each, body)
     if removed:
@@ -192,7 +192,7 @@ def _update(
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
     _update_others(act, before, body, vouches_password=bool(password_hash))
     after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
-    for provider in set(removed).difference(removal.ADDRESSES):
+    for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
     return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
@@ -220,7 +220,7 @@ def _remove(
 ) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
-    api_keys.remove_of(asked, act, before, ids, is_told=False)
+    api_keys.remove_of(act, before, ids)
     if providers:
         queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
@@ -247,7 +247,7 @@ def _record(
 ) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
-    was_banned, is_now_banned = (is_banned(facts.person_of(each), before.now) for each in (before, after))
+    was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,
@@ -261,7 +261,7 @@ def _record(
         "banned": "ban_duration" in body and is_now_banned,
         "unbanned": was_banned and not is_now_banned,
     }
-    details = {f"old_{name}": getattr(before, name) for name in changed & {*removal.ADDRESSES, "role"}}
+    details = {f"old_{name}": getattr(before, name) for name in changed & {*ADDRESS_KINDS, "role"}}
     details |= {"role": after.role} if "role" in changed else {}
     details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
     done = [name for name, is_done in acts.items() if is_done]

@@ -3,17 +3,21 @@ import time
 from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
+from marshmallow import ValidationError, pre_load, validates_schema
+from marshmallow.fields import Nested
 
+from auth.core import json_bodies
 from auth.flows.account import removal
-from auth.flows.admin import links, messages, users
+from auth.flows.admin import links, messages, searches, users
+from auth.flows.admin.schemas import AnyUser, AnyUserChange
 from auth.flows.history import timeline
-from auth.web import counted, counts, dialect, guard, schemas, takes_metadata
+from auth.web import counted, counts, dialect, fields, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
-from auth.web.paging import bounds, paginated
+from auth.web.paging import AdminPageQuery, bounds, paginated
 from sql import queries
 
 blueprint = Blueprint("admin", __name__)
@@ -23,25 +27,88 @@ MOST_EVENTS = 100_000
 # A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
+_CHANGES = ("email_change", "email_change_current", "email_change_new")
+_LINKS = ("signup", "magiclink", "recovery", "invite", *_CHANGES)
+_InviteOptions = schemas.AdminInput.of(captcha_token=fields.Text(), data=fields.Metadata(load_default=dict))
+_Deletion = schemas.AdminInput.of(should_soft_delete=fields.NotTrue())
+
+
+class _NewLink(schemas.AdminInput):
+    type = fields.Choice(*_LINKS, required=True)
+    email = fields.Email(required=True)
+    new_email = fields.Email()
+    password = fields.Password()
+    data = fields.Metadata(load_default=dict)
+    redirect_to = fields.Text()
+
+    @validates_schema
+    def has_what_its_type_needs(self, data: dict[str, Any], **_kwargs: object) -> None:
+        if data.get("type") in _CHANGES and "new_email" not in data:
+            raise ValidationError("must be given for a change of email", "new_email")
+        if data.get("type") == "signup" and "password" not in data:
+            raise ValidationError("must be given for a sign-up", "password")
+
+
+class _Invitation(schemas.AdminInput):
+    email = fields.Email(required=True)
+    data = fields.Metadata(load_default=dict)
+    options = Nested(_InviteOptions, load_default=lambda: {"data": {}})
+    redirect_to = fields.Text()
+
+
+class _NewUser(AnyUser):
+    id = fields.Uuid()
+    email = fields.Email(required=True)
+    email_confirm = fields.Flag(load_default=False)
+    phone_confirm = fields.Flag(load_default=False)
+
+    @pre_load
+    def may_have_only_a_phone(self, data: dict[str, Any], **_kwargs: object) -> dict[str, Any]:
+        if g.in_dialect and data.get("phone"):
+            self.fields["email"].required = False
+        return data
+
+
+class _UsersQuery(AdminPageQuery):
+    email = fields.Email()
+    role = fields.Text()
+    is_anonymous = fields.Choice("true", "false")
+    q = fields.Text()
+    filter = fields.Text()  # the dialect's name of `q`
+    sort = fields.Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
+    order = fields.Choice("asc", "desc", load_default="desc")
+
+    @validates_schema
+    def has_filter_in_the_dialect(self, data: dict[str, Any], **_kwargs: object) -> None:
+        if "filter" in data and not g.in_dialect:
+            raise ValidationError("is not a parameter of this list; use q", "filter")
+
+
+class _AuditQuery(AdminPageQuery):
+    user = fields.Uuid()
+    action = fields.Text()
+    since = fields.Timestamp()
+    until = fields.Timestamp()
+    request_id = fields.Text()
 
 
 @blueprint.post("/admin/users")
 @takes_metadata
 @guard.admin
 def create_user() -> Response:
-    return JsonResponse(users.create_user(current_asked(), read_body(schemas.NewUser())))
+    return JsonResponse(users.create_user(current_asked(), read_body(_NewUser())))
 
 
 @blueprint.get("/admin/users")
 @guard.admin
 @dialect.translated(writes=dialect.list_of_users)
 def list_users() -> Response:
-    query = read_query(schemas.UsersQuery())
+    query = read_query(_UsersQuery())
     prefix = query.get("q", query.get("filter", "")).strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = queries.list_users(latchkey.db, most=_EXACT_TOTAL, **order, **bounds(query), **filters)
+    row = searches.list_users(latchkey.db, filters, most=_EXACT_TOTAL, **order, **bounds(query))
     total = row.total
     if total == _EXACT_TOTAL:
         total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
@@ -50,8 +117,7 @@ def list_users() -> Response:
 
 @functools.lru_cache(maxsize=64)
 def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    nobody: dict[str, Any] = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
-    return queries.list_users(latchkey.db, most=None, **nobody, **dict(filters)).total
+    return searches.count_users(latchkey.db, dict(filters))
 
 
 @blueprint.get("/admin/users/<user_id>")
@@ -74,7 +140,7 @@ def list_recent_changes(user_id: str) -> Response:
 @takes_metadata
 @guard.service_role
 def update_any_user(user_id: str) -> Response:
-    asked, body = current_asked(), read_body(schemas.AnyUserChange())
+    asked, body = current_asked(), read_body(AnyUserChange())
     user_id = known_id(user_id, "user_not_found")
     return JsonResponse(users.update_user(asked, user_id, body, users.hash_of(asked, body, user_id)))
 
@@ -82,7 +148,7 @@ def update_any_user(user_id: str) -> Response:
 @blueprint.delete("/admin/users/<user_id>")
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
-    read_body(schemas.Deletion())
+    read_body(_Deletion())
     users.delete_user(current_asked(), known_id(user_id, "user_not_found"))
     return jsonify({})
 
@@ -100,7 +166,7 @@ def logout_any_user(user_id: str) -> Response:
 @guard.service_role
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
-    return JsonResponse(json.dumps(links.generate(current_asked(), read_body(schemas.NewLink()))))
+    return JsonResponse(json.dumps(links.generate(current_asked(), read_body(_NewLink()))))
 
 
 @blueprint.post("/admin/invite")
@@ -111,15 +177,15 @@ def generate_link() -> Response:
 @dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:
     """Invite a user by email, once or again until the user accepts."""
-    user, message_id = messages.invite(current_asked(), read_body(schemas.Invitation()))
-    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
+    user, message_id = messages.invite(current_asked(), read_body(_Invitation()))
+    return JsonResponse(json_bodies.encode_with({"message_id": message_id}, user=user))
 
 
 @blueprint.get("/admin/audit")
 @guard.admin
 @dialect.translated(writes=dialect.list_of_entries)
 def list_audit() -> Response:
-    query = read_query(schemas.AuditQuery())
+    query = read_query(_AuditQuery())
     filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
     filters["subject"] = query.get("user")
     total = queries.count_audit(latchkey.db, most=MOST_EVENTS, **filters).total
@@ -133,7 +199,7 @@ def list_audit() -> Response:
 @guard.admin
 def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
-    query = read_query(schemas.AdminPageQuery())
+    query = read_query(AdminPageQuery())
     user_id = known_id(user_id, "user_not_found")
     known = queries.count_timeline(latchkey.db, user_id=user_id, most=MOST_EVENTS)
     if known.addresses is None and not known.total:

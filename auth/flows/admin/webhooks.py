@@ -23,9 +23,10 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
     with targets.act(asked) as act:
-        row = queries.create_webhook(act, id=id, most=most, secret=sealed, **body)
-    if row is None:
-        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
+        queries.lock_webhooks(act)
+        if queries.count_webhooks(act).total >= most:
+            raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
+        row = queries.create_webhook(act, id=id, secret=sealed, **body)
     return row.webhook_object, secret
 
 

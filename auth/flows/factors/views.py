@@ -2,9 +2,9 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from auth.flows.factors import factors, recovery_codes
+from auth.flows.factors import factor_schemas, factors, recovery_codes
 from auth.flows.sessions.token_response import token_response
-from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
+from auth.web import Level, asks_more, audited, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey

@@ -4,12 +4,13 @@ from flask import Blueprint, Response, jsonify
 
 from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, accepts_forms, callers, guard, schemas, takes_tokens
+from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
 from auth.web.input import read_body
 from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
+_Introspection = schemas.Input.of(token=fields.LongText(required=True))
 
 
 @blueprint.post("/introspect")
@@ -21,7 +22,7 @@ def introspect() -> Response:
     if read_by_client := guard.introspection_by_client():
         token, client = read_by_client()
     else:
-        token, client = read_body(schemas.Introspection())["token"], None
+        token, client = read_body(_Introspection())["token"], None
     for ask in (_of_session, *(each.introspect for each in latchkey.extensions)):
         if (claims := ask(token, client)) is not None:
             # Last, because a setting or a hook may have added a claim of this name.

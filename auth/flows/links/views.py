@@ -3,23 +3,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from marshmallow import ValidationError, validates_schema
 
 from auth.core.net.redirects import with_query
 from auth.core.text.masking import masked
 from auth.core.tokens import one_time
+from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
-from auth.flows.links.finding import Given, by_code, by_link, good_link
+from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
+from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
     audited,
-    browser_sessions,
     cookies,
     dialect,
-    factor_schemas,
-    form_schemas,
-    forms,
+    fields,
     g,
     refuses_by_page,
     schemas,
@@ -28,8 +28,8 @@ from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import own_form_or_json
-from auth.web.html import redirects
+from auth.web.html import browser_sessions, form_schemas, forms, redirects
+from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
@@ -73,13 +73,42 @@ _WRONG_FACTOR = {
 }  # fmt: skip
 
 
+class _VerifyQuery(schemas.Input):
+    token = fields.Text(required=True)
+    type = fields.Text(required=True)
+    redirect_to = fields.Text()
+
+
+class _Verification(schemas.Input):
+    # The link of a notice works only on our page.
+    type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
+    token = fields.Code()
+    token_hash = fields.Text()
+    email = fields.Email()
+    phone = fields.Phone()
+
+    @validates_schema
+    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: object) -> None:
+        if "token_hash" in data:
+            return
+        if "token" not in data:
+            raise ValidationError("give a token with an email or a phone, or a token_hash", "token")
+        if ("email" in data) == ("phone" in data):
+            raise ValidationError("give either an email or a phone", "email")
+
+
+_VerifyForm = _VerifyQuery.of(
+    action=fields.Text(), factor_code=fields.Code(), challenge_id=fields.Text(), credential=fields.LongText()
+)
+
+
 @blueprint.get("/verify")
 @limited("open_link", unless=lambda: request.method == "HEAD")
 @audited("verification_refused", sign_in="link")
 @refuses_by_page
 def verify_link() -> Response:
     """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
-    query = read_query(schemas.VerifyQuery())
+    query = read_query(_VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
     return _page_of_link(query)
@@ -95,11 +124,11 @@ def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     asked = current_asked()
     if request.mimetype == FORM:
-        form = read_form(form_schemas.VerifyForm())
+        form = read_form(_VerifyForm())
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
-    body = read_body(schemas.Verification())
+    body = read_body(_Verification())
     if "token_hash" in body:
-        given: Given = by_link(body["token_hash"])
+        given: Given = Link(one_time.hash_token(body["token_hash"]))
     else:
         given = by_code(asked, body.get("email") or body["phone"], body["token"])
     outcome = spend(asked, body["type"], given, Client())
@@ -203,7 +232,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         outcome = spend(
             current_asked(),
             link_type,
-            by_link(query["token"]),
+            Link(one_time.hash_token(query["token"])),
             Redirect(
                 redirect_to=query.get("redirect_to"),
                 is_shown=request.method == "POST",
@@ -216,7 +245,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if outcome.is_elsewhere and outcome.session:
         is_removed = "password_removed" in outcome.members
         leads_to_password = outcome.purpose == "recovery" or is_removed
-        return _redirect_elsewhere(outcome.session.row, target, leads_to_password, is_removed)
+        return _redirect_elsewhere(outcome.session, target, leads_to_password, is_removed)
     # In another browser, the page that requested the change would ask for a sign-in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
@@ -240,7 +269,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
-def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
+def _redirect_elsewhere(session: Session, target: str, leads_to_password: bool, is_removed: bool) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
     to = redirects.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"

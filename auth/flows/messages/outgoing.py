@@ -119,12 +119,6 @@ class Message:
         )
 
 
-def proved_address(asked: Asked, user: Person) -> str | None:
-    """Return the address for a user's notices."""
-    proved = {"email_proved": user.email_proved, "phone_proved": user.phone_proved}
-    return address_of_notices(user.email, user.phone, **proved, offers_phone=asked.settings.offers_phone)
-
-
 def notify(
     asked: Asked, tx: Transaction, user: Person, kind: str, *, undo: bool = True, **others: Any
 ) -> None:
@@ -132,7 +126,7 @@ def notify(
 
     The notice goes to the proved address. `others` are variables of the template.
     """
-    target = proved_address(asked, user)
+    target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
     change = others | {"user_agent": asked.client["user_agent"]}
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
@@ -189,7 +183,9 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     window = used[-1] if used else {}
     counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, window)
     if refused_by:
-        _log_unsent(asked, address, _reason(counted, total, channel.upper()))
+        reason = _reason(counted, total, channel.upper())
+        _not_sent.count(reason=reason)
+        tell_developer(asked, address, reason)
     return counted
 
 
@@ -204,11 +200,6 @@ def _reason(row: Counted, total: RateLimitItem, channel: str) -> str:
     moment = datetime.now(UTC) + timedelta(seconds=row.seconds_left)
     limit = f"{amount} per {_UNITS.get(seconds, f'{seconds} seconds')}"
     return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
-
-
-def _log_unsent(asked: Asked, address: str, reason: str) -> None:
-    _not_sent.count(reason=reason)
-    tell_developer(asked, address, reason)
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:

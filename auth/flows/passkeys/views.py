@@ -1,9 +1,10 @@
 from flask import Blueprint, Response, jsonify
 
+from auth.flows.factors import factor_schemas
 from auth.flows.passkeys import passkeys
 from auth.flows.passkeys.assertions import begin_sign_in, sign_in
 from auth.flows.sessions.token_response import token_response
-from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
+from auth.web import Level, asks_more, audited, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey

@@ -1,17 +1,18 @@
 from flask import Blueprint, Response, jsonify
 
 from auth.flows.sessions.ending import end_session, sign_out
-from auth.web import Level, asks_more, guard, schemas
+from auth.web import Level, asks_more, fields, guard, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.limits import limited
-from auth.web.paging import bounds, paginated
+from auth.web.paging import PageQuery, bounds, paginated
 from sql import queries
 
 blueprint = Blueprint("sessions", __name__)
+_LogoutQuery = schemas.Input.of(scope=fields.Choice("global", "local", "others", load_default="global"))
 
 
 @blueprint.post("/logout")
@@ -19,14 +20,14 @@ blueprint = Blueprint("sessions", __name__)
 @limited("log_out", key=guard.caller_on_network)
 @asks_more
 def logout() -> Response:
-    scope = read_query(schemas.LogoutQuery())["scope"]
+    scope = read_query(_LogoutQuery())["scope"]
     return jsonify(message="Successfully logged out", timestamp=sign_out(current_asked(), scope))
 
 
 @blueprint.get("/sessions")
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
-    query = read_query(schemas.PageQuery())
+    query = read_query(PageQuery())
     row = guard.admit_reader(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller_ids()))
     return paginated(row.sessions, row.total, query)
 

@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from auth.flows.sessions.token_response import Session, tokens
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
-from auth.web import audited, counted, g, schemas, takes_metadata
+from auth.web import audited, counted, fields, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import current_parts, latchkey
@@ -16,6 +16,15 @@ from auth.web.limits import limited, limiter, queued
 blueprint = Blueprint("signup", __name__)
 # The specification shows a new user without app metadata.
 _SHOWN: dict[str, Any] = {"app_metadata": {}}
+
+
+class _Signup(schemas.Addressed, schemas.Challenged):
+    password = fields.Password(required=True)
+    channel = fields.Channel()
+    data = fields.StrangersMetadata(load_default=dict)
+
+
+_AnonymousSignup = schemas.Input.of(data=fields.StrangersMetadata(load_default=dict))
 
 
 @blueprint.post("/signup")
@@ -51,7 +60,7 @@ def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
 
 @limited("sign_up_anonymously")
 def _sign_up_anonymously() -> Response:
-    return _signed_in(sign_up_anonymously(current_asked(), read_body(schemas.AnonymousSignup())))
+    return _signed_in(sign_up_anonymously(current_asked(), read_body(_AnonymousSignup())))
 
 
 @queued
@@ -60,14 +69,14 @@ def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
-    made = sign_up(current_asked(), read_body(schemas.Signup()))
+    made = sign_up(current_asked(), read_body(_Signup()))
     if isinstance(made, Session):
         return _signed_in(made)
     return _created(json.loads(made.user_object) | _SHOWN)
 
 
 def _signed_in(session: Session) -> Response:
-    user = json.loads(session.row.user_object)
+    user = json.loads(session.user_object)
     return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
 
 

@@ -23,6 +23,7 @@ from auth.flows.commands import (
 )
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import Obstacle
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import counts
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid
@@ -207,7 +208,7 @@ def lines_of_facts(user: dict[str, Any]) -> list[str]:
 def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     created = clock(user["created_at"])
     yield "user", f"{user['id']}, {user['role']}, created {created} {label('origins', user['made_by'])}"
-    for title in ("email", "phone"):
+    for title in ADDRESS_KINDS:
         address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:
             confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"

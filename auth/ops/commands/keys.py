@@ -169,7 +169,7 @@ def accept(make_missing: bool) -> None:
                 state.make_directory(settings.state_dir)  # it may exist with another mode
             schema.apply(url)
             with closing(Database(url, size=1, prepare=False)) as db:
-                fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
+                fingerprints.keep(db, settings, fingerprints.any_or_new)
     except psycopg2.Error as error:
         raise click.ClickException(unusable("DATABASE_URL", error)) from None
     except EmbeddedPostgresError as error:

@@ -25,9 +25,10 @@ from auth.flows.commands import (
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
-from auth.web import counts, fields, form_schemas
+from auth.web import counts, fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
+from auth.web.html import form_schemas
 from auth.web.input import check
 from sql import queries
 

@@ -37,7 +37,7 @@ class Factor(AdminInput):
     backed_up = fields.Flag()
 
     @validates_schema
-    def has_its_secret_or_key(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_its_secret_or_key(self, data: dict[str, Any], **_kwargs: object) -> None:
         is_app = data["factor_type"] == "totp"
         for name in ("secret", "rp_id", *_CREDENTIAL):
             is_needed = is_app == (name == "secret")

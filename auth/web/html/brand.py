@@ -12,7 +12,7 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.web import any_origin, cookies, fields, refuses_by_page, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import own_form
+from auth.web.html.forms import own_form
 from auth.web.html.page import LANGUAGE, LANGUAGES, THEME, redirect_to_own
 from auth.web.input import read_form
 from auth.web.limits import limited

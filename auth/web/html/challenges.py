@@ -4,16 +4,16 @@ from datetime import datetime
 from typing import Any
 
 from flask import request
-from flask_limiter import RateLimitExceeded
 
-from auth.flows.factors import factors
+from auth.flows.factors import factor_schemas, factors
 from auth.flows.passkeys import assertions
-from auth.web import factor_schemas, form_schemas, g, guard
+from auth.flows.sessions.issuing import Session
+from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
-from auth.web.limits import limited
-from sql import queries
 
 
 def sent_credential() -> dict[str, Any]:
@@ -21,24 +21,19 @@ def sent_credential() -> dict[str, Any]:
     return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
 
 
-# Not the limit of codes: other sites can open these pages, and must not use it up.
-@limited(
-    "open_challenge", key=lambda: guard.caller_on_network() if g.actor == "user" else g.client["network"]
-)
-def _count_page() -> None:
-    """Raises `RateLimitExceeded`."""
-
-
 def may_challenge() -> bool:
     """Count a page, and return whether it may have challenges, which are rows.
 
-    Beyond the limit, a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
+    Beyond the limit, refuse a GET request; a refused form is shown without challenges.
     """
     if request.method == "HEAD":
         return False  # the response has no page
     try:
-        _count_page()
-    except RateLimitExceeded:
+        # Not the limit of codes: other sites can open these pages, and must not use it up.
+        limits.count(
+            "open_challenge", guard.caller_on_network() if g.actor == "user" else g.client["network"]
+        )
+    except ApiError:
         if request.method == "GET":
             raise
         return False
@@ -68,12 +63,12 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def verify_key(*, added_before: datetime | None = None) -> "queries.RaiseSession":
-    """Raise the session by the security key of the sent form, and return its row."""
+def verify_key(*, added_before: datetime | None = None) -> Session:
+    """Raise the session by the security key of the sent form."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}
     challenge_id = sent["challenge_id"]
     return factors.verify_webauthn(
         current_asked(), factor_id, challenge_id, answer, added_before=added_before
-    ).row
+    )

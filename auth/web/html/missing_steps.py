@@ -5,8 +5,9 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
-from auth.web import cookies, forms
+from auth.web import cookies
 from auth.web.errors import ApiError
+from auth.web.html import forms
 from auth.web.html.page import redirect_to_own
 
 # The pages for a page's errors; without a session, /sign-in.

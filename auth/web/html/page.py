@@ -23,10 +23,11 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.extensions import Waiting
-from auth.web import cookies, forms, g
+from auth.web import cookies, g
 from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
+from auth.web.html import forms
 
 # The languages, each with its own name.
 LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}

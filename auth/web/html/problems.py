@@ -18,15 +18,16 @@ from auth.core.addresses import looks_like_phone
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.web import Level, View, browser_sessions, forms, g, guard
+from auth.web import Level, View, g, guard
 from auth.web.application import FORM
-from auth.web.browser_sessions import signed_in
 from auth.web.context import latchkey
 from auth.web.declarations import Refusal, SignIn, says
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
-from auth.web.forms import own_form
+from auth.web.html import browser_sessions, forms
+from auth.web.html.browser_sessions import signed_in
+from auth.web.html.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
 from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
 from auth.web.limits import limited, queued

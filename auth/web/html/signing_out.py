@@ -6,9 +6,9 @@ from typing import Any
 from flask import Response
 
 from auth.flows.sessions.ending import sign_out
-from auth.web import browser_sessions
 from auth.web.application import redirect
 from auth.web.asked import current_asked
+from auth.web.html import browser_sessions
 from auth.web.html.page import page, redirect_to_own
 
 # Messages of the page for a sign-out that does not return to the application.

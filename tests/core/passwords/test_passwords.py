@@ -16,6 +16,7 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, Like, assert_error
 from tests.support.cases import cases
+from tests.support.common_passwords import words_of_zxcvbn
 from tests.support.users import PASSWORD, sign_in
 
 
@@ -185,6 +186,13 @@ class TestStrength:
         }
         assert len([each for each, texts in passed.items() if each in texts]) <= 36
         assert [each for each, texts in passed.items() if texts and each not in texts] == []
+
+    def test_words_of_zxcvbn_are_refused(self, app):
+        """The file contains all. One in 20 is 4,700 words."""
+        settings = app.extensions[EXTENSION].settings
+        words = sorted(words_of_zxcvbn())[::20]
+        assert len(words) > 4_000
+        assert [word for word in words if not is_refused(settings, word)] == []
 
     def test_most_used_passwords_of_four_kinds_are_refused(self, app):
         settings = app.extensions[EXTENSION].settings

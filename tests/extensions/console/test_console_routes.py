@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from werkzeug.test import TestResponse
 
-from auth.web import forms
+from auth.web.html import forms
 from tests.source.test_contract import guard_of, layers
 from tests.support.authenticator import Authenticator
 from tests.support.contract import console_routes

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from auth.web.application import FORM
-from auth.web.forms import SESSION
+from auth.web.html.forms import SESSION
 from tests.support.cases import cases
 from tests.support.environment import BASE_URL
 from tests.support.links import CHALLENGE, SITE, VERIFIER
@@ -17,7 +17,7 @@ from tests.support.users import session_of
 
 APP = "https://grafana.example.com"
 BACK = f"{APP}/signed-out?from=latchkey"
-UNREGISTERED = "You won’t go back to the application: the address that it names isn’t registered here."
+UNREGISTERED = "We can’t send you back to the app, because its return address isn’t registered."
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from auth.web.forms import token_of
+from auth.web.html.forms import token_of
 from tests.support.answers import (
     A_SENTENCE,
     A_TIMESTAMP,

@@ -10,8 +10,8 @@ import psycopg2
 import pytest
 
 from auth import __version__
+from auth.core import health
 from auth.core.settings import served
-from auth.web import health
 from tests.support.answers import A_TIMESTAMP, assert_ok
 from tests.support.checked_rows import statements_run
 from tests.support.processes import wait_until

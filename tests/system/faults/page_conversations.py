@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from auth.web import forms
+from auth.web.html import forms
 from tests.support import links
 from tests.support.devices import begin, make_television
 from tests.support.factors import App, set_up

@@ -19,7 +19,7 @@ from auth.core.tokens import claim_rules
 T = TypeVar("T")
 
 
-def _hidden(value: Any) -> str:
+def _hidden(value: object) -> str:
     if isinstance(value, tuple) and len(value) > 1:
         return f"hidden: {len(value)} secrets"
     return "hidden" if value else ""
@@ -44,12 +44,12 @@ def shown_as(shows: Callable[[Any], str], declared: T, **metadata: object) -> T:
     return hidden
 
 
-def shown(field: dataclasses.Field, value: Any) -> str:
+def shown(field: dataclasses.Field, value: object) -> str:
     """Return the part of a setting's value that administrators may see; empty if it is unset."""
     return field.metadata.get("shows", _text)(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -114,11 +114,8 @@ def path(default: str | None) -> Path | None:
     return setting(read)
 
 
-@overload
-def number(default: int, least: int, most: int, unit: str = "") -> int: ...
-@overload
-def number(default: None, least: int, most: int, unit: str = "") -> int | None: ...
-def number(default: int | None, least: int, most: int, unit: str = "") -> int | None:
+def number(default: int, least: int, most: int, unit: str = "") -> int:
+    """Declare a whole number."""
     problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}

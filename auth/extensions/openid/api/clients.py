@@ -9,7 +9,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.limits import limited
-from auth.web.paging import paginated
+from auth.web.paging import AdminPageQuery, paginated
 
 blueprint = Blueprint("clients", __name__)
 
@@ -27,7 +27,7 @@ def create_client() -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
-    query = read_query(schemas.AdminPageQuery())
+    query = read_query(AdminPageQuery())
     shown, total = clients.page(current_asked(), query)
     return paginated(json.dumps(shown), total, query, name="clients")
 
@@ -78,7 +78,7 @@ def register_client() -> Response:
     if not latchkey.settings.oauth_dynamic_registration:
         raise ApiError("oauth_dynamic_client_registration_disabled")
     try:
-        client = clients.create(current_asked(), json_body(), is_dynamic=True)
+        client = clients.register(current_asked(), json_body())
     except ApiError as error:
         if error.status == 400:
             what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"

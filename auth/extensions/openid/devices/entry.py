@@ -14,16 +14,17 @@ from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent
 from auth.extensions.openid.devices import user_codes
-from auth.extensions.openid.pages.consent import account_name, lasts
+from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import verdicts
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, browser_sessions, callers, facts, form_schemas, forms, g, guard, limits
+from auth.web import Level, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form_at
 from auth.web.input import known_id, read_form
@@ -46,11 +47,7 @@ class _Asked(NamedTuple):
     may_use: bool
 
 
-def _caller() -> str:
-    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
-
-
-@form_at(blueprint, "/device", "enter_user_code", key=_caller, refusal="verification_refused")
+@form_at(blueprint, "/device", "enter_user_code", key=counted_browser, refusal="verification_refused")
 def enter_code(problem: Problem | None = None) -> Response:
     """Ask for the code, and bind the device's request to this browser's session."""
     if request.method == "HEAD":
@@ -70,7 +67,7 @@ def enter_code(problem: Problem | None = None) -> Response:
     )
 
 
-@form_at(blueprint, "/device/consent", "decide_device", key=_caller, refusal="application_refused")
+@form_at(blueprint, "/device/consent", "decide_device", key=counted_browser, refusal="application_refused")
 def decide(problem: Problem | None = None) -> Response:
     """Show the device's request and its origin, and take the user's decision."""
     if request.method == "HEAD":
@@ -154,7 +151,7 @@ def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
     client = row and queries.select_asking_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    may_use = clients.may_use(facts.person_of(person), consent.asking_of(client), row.resource)
+    may_use = clients.may_use(person, consent.asking_of(client), row.resource)
     return _Asked(row, client, may_use)
 
 

@@ -18,12 +18,12 @@ from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.flows.messages.outgoing import own_url
-from auth.web import Level, audit, browser_sessions
+from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.limits import limited
+from auth.web.html import browser_sessions
 from sql import acts, queries
 
 _SECONDS = 3
@@ -48,23 +48,15 @@ def make_current(url: str) -> Response | None:
     if browser_sessions.resume(Level.SESSION) is None:
         if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
             refuse(url, "its document is fetched for users who have signed in on our pages")
-        return redirect(own_url(latchkey.settings, "sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
-    _count_fetch()
+        here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
+        return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
+    limits.count("fetch_client_document", g.client["network"])
     try:
         values = _read(url, _fetch(url))
     except _Unusable as error:
         refuse(url, f"its document: {error}")
     _keep(url, id, values)
     return None
-
-
-def _query() -> str:
-    return urlencode([*request.args.items(multi=True)])
-
-
-@limited("fetch_client_document")
-def _count_fetch() -> None:
-    """Count a fetch. Raises `RateLimitExceeded`."""
 
 
 def _fetch(url: str) -> bytes:
@@ -111,7 +103,7 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
-        values |= {"is_dynamic": True, "secret_hash": None, "accepts_either_method": False}
+        values |= {"secret_hash": None, "accepts_either_method": False}
         clients.check_members(current_asked(), values)
         return values
     except ApiError as error:

@@ -43,23 +43,18 @@ def find(client_id: str) -> Subject:
     # The type of a client cannot change.
     is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
     methods = {name: title for name, title in METHODS.items() if (name == "none") == is_public}
-    known = (
-        {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
-        | client
-        | _CHOICES
-    )
     if has_either:
-        known["token_endpoint_auth_method"] = ""
+        client["token_endpoint_auth_method"] = ""
     else:
         methods.pop("", None)
-    known |= {"methods": methods, "last_used_at": use.last_used_at}
-    row = SimpleNamespace(**known, grants=amount(use.grants))
+    optional = {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+    shown = {"methods": methods, "last_used_at": use.last_used_at, "grants": amount(use.grants)}
+    row = SimpleNamespace(**optional | client | _CHOICES | shown)
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
 
 
 def making() -> Subject:
-    """Return the act that creates an application."""
-    # Defaults of the form.
+    """Return the subject of the act that creates an application, with the defaults of its form."""
     row = SimpleNamespace(
         client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
     )

@@ -9,12 +9,12 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.extensions.openid import client_object, logout_hints, uris
 from auth.extensions.openid.authorization_requests import log_closed_scheme, log_unregistered
-from auth.web import Level, browser_sessions, cookies, counted, form_schemas, guard
-from auth.web.html import signing_out
+from auth.web import Level, cookies, counted, guard, limits
+from auth.web.html import browser_sessions, form_schemas, signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query
-from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("logout", __name__)
 
@@ -25,13 +25,13 @@ class _Asked(NamedTuple):
     `url` is also None if it `is_unregistered`.
     """
 
-    client: Any
+    client: "queries.SelectClient | None"
     claims: Mapping[str, Any] | None
     url: str | None
     is_unregistered: bool = False
 
 
-def _read(sent: Mapping[str, Any]) -> _Asked:
+def _read(sent: Mapping[str, str]) -> _Asked:
     claims = logout_hints.claims(sent.get("id_token_hint", ""))
     client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
     if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
@@ -55,7 +55,8 @@ def show_logout() -> Response:
         return Response()
     sent, known = read_query(form_schemas.LogoutQuery()), browser_sessions.resume()
     if known:
-        _count_page()
+        # Not for a browser without a session: strangers could prevent users of a network from signing out.
+        limits.count("open_logout", guard.caller_on_network())
     asked = _read(sent)
     is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
     # A stranger can register a client, which must not redirect visitors who never used it from our page to
@@ -70,14 +71,9 @@ def show_logout() -> Response:
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
     name = asked.client and names.in_one_line(asked.client.name)
-    is_stuck = asked.is_unregistered
-    return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language, is_stuck=is_stuck)
-
-
-# Not for a browser without a session: strangers could prevent users of a network from signing out.
-@limited("open_logout", key=guard.caller_on_network)
-def _count_page() -> None:
-    """Raises `RateLimitExceeded`."""
+    return signing_out.ask(
+        "oauth/logout/confirm", known, url, name, kept, language, is_stuck=asked.is_unregistered
+    )
 
 
 @blueprint.post("/oauth/logout/confirm")

@@ -1,7 +1,6 @@
 """Access to the console, and the further requirements of its acts."""
 
 import functools
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -9,18 +8,18 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
 from auth.flows.sign_in.reauthentication import add, proof_needed
-from auth.web import Level, View, browser_sessions, cookies, g, guard
+from auth.web import Level, View, cookies, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION, own_form
+from auth.web.html import browser_sessions
 from auth.web.html.admin.console_page import console_page
+from auth.web.html.forms import SESSION, own_form
 from auth.web.html.missing_steps import ELSEWHERE, to_step
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem, problem_of
-from auth.web.limits import limited
 
 # Fields whose labels differ from their names.
 _FIELDS = {
@@ -45,8 +44,7 @@ _MESSAGES = {
 }
 
 
-@guard.administrative(Level.AAL2)
-def administrator() -> None:
+def _admit_administrator() -> None:
     """Accept browsers in which an administrator has signed in with the second step."""
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
@@ -60,6 +58,9 @@ def administrator() -> None:
         raise ApiError("insufficient_aal")
 
 
+administrator = guard.administrative("administrator", Level.AAL2, _admit_administrator)
+
+
 def require_proof() -> None:
     """Refuse unless the administrator has given a proof in the last 15 minutes."""
     if not g.administrator.has_proof:
@@ -70,23 +71,12 @@ def act(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)
-    def proved(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        _count()
+    def proved(*args: object, **kwargs: object) -> ResponseReturnValue:
+        limits.count("administer", f"{request.endpoint} {guard.caller_on_network()}")
         require_proof()
         return view(*args, **kwargs)
 
     return own_form(proved)
-
-
-@limited("administer", key=lambda: f"{request.endpoint} {guard.caller_on_network()}")
-def _count() -> None:
-    """Count an act. Raises `RateLimitExceeded`."""
-
-
-# Separate from the limit of acts, which links from other sites to confirmations must not use up.
-@limited("confirm_administration", key=guard.caller_on_network)
-def count_challenges() -> None:
-    """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
 
 
 def register_in(console: Blueprint) -> None:

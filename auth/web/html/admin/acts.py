@@ -16,12 +16,13 @@ from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
 from auth.rules.factors import trusted_before
-from auth.web import View, callers, fields, forms, g, guard, takes_metadata
+from auth.web import View, callers, fields, g, guard, limits, takes_metadata
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
-from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
+from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
 from auth.web.html.challenges import own_factors, sent_credential, verify_key
 from auth.web.html.page import redirect_to_own
@@ -103,7 +104,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if _asks_factor(act) and not g.administrator.has_factor:
             return needs_factor()
         if _asks_factor(act):
-            count_challenges()
+            # The challenges are rows. Links from other sites to this page must not use up the limit of acts.
+            limits.count("confirm_administration", guard.caller_on_network())
         return confirmation(**ids)
 
     # Do not show a form from another site again. A form that no limit has counted gets no challenges.

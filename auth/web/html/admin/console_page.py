@@ -43,7 +43,7 @@ class Filters(Input):
     before_id = fields.Uuid(load_default=None)
 
     @pre_load
-    def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
+    def leave_out_empty(self, data: dict[str, str], **_kwargs: object) -> dict[str, str]:
         return {name: text for name, value in data.items() if (text := typed.trimmed(value))}
 
 

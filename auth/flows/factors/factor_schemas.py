@@ -34,7 +34,7 @@ class FactorVerification(Input):
     webauthn = Nested(SecurityKeyResponse)
 
     @validates_schema
-    def has_one_response(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_one_response(self, data: dict[str, Any], **_kwargs: object) -> None:
         if ("code" in data) == ("webauthn" in data):
             raise ValidationError("give either a code or webauthn", "code")
 
@@ -58,7 +58,7 @@ class Proof(Reauthentication):
     credential = fields.Credential()
 
     @validates_schema
-    def has_a_credential(self, data: dict[str, Any], **_kwargs: Any) -> None:
+    def has_a_credential(self, data: dict[str, Any], **_kwargs: object) -> None:
         if not data:
             raise ValidationError(
                 "give current_password, nonce, factor_code or a passkey's credential", "current_password"

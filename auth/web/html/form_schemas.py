@@ -7,7 +7,7 @@ from marshmallow import pre_load
 from auth.core.addresses import looks_like_phone
 from auth.web import fields
 from auth.web.context import latchkey
-from auth.web.schemas import Addressed, Challenged, Decision, Input, VerifyQuery
+from auth.web.schemas import Addressed, Challenged, Input
 
 
 class AddressForm(Addressed):
@@ -17,7 +17,7 @@ class AddressForm(Addressed):
     phone = fields.TypedPhone()
 
     @pre_load
-    def find_phone(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
+    def find_phone(self, data: dict[str, Any], **_kwargs: object) -> dict[str, Any]:
         settings, typed = latchkey.settings, data.get("email", "")
         if settings.offers_phone and (looks_like_phone(typed) or not settings.email_enabled):
             return {name: value for name, value in data.items() if name != "email"} | {"phone": typed}
@@ -27,8 +27,6 @@ class AddressForm(Addressed):
 Destination = Challenged.of(next=fields.Text(), then=fields.Text())
 SignInForm = AddressForm.of(password=fields.Password(required=True))
 CarriedForm = Input.of(email=fields.TypedText(load_default=""))
-
-
 PageForm = Input.of(page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True))
 EmailForm = Input.of(email=fields.TypedEmail(required=True))
 InvitationForm = EmailForm.of(groups=fields.Groups(load_default=list))
@@ -62,10 +60,7 @@ LogoutQuery = Input.of(
     ui_locales=fields.Text(),
 )
 LinkingForm = Input.of(flow=fields.Text(required=True))
-VerifyForm = VerifyQuery.of(
-    action=fields.Text(), factor_code=fields.Code(), challenge_id=fields.Text(), credential=fields.LongText()
-)
 UserCodeForm = Input.of(user_code=fields.Text(required=True))
+Decision = Input.of(action=fields.Choice("approve", "deny", required=True))
 DeviceForm = Decision.of(request=fields.Text(required=True))
 ConsentForm = Decision.of(authorization_id=fields.Text(required=True))
-BanForm = Input.of(ban_duration=fields.BanDuration(required=True))

@@ -4,6 +4,7 @@ The cookie is not a refresh token, and applications get their own sessions.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
@@ -17,10 +18,10 @@ from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
 from auth.rules.sessions import proved_at
 from auth.rules.users import has_factor
-from auth.web import Level, callers, cookies, facts, g, guard
+from auth.web import Level, View, callers, cookies, facts, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.forms import SESSION
+from auth.web.html.forms import SESSION
 from sql import queries
 
 # The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.
@@ -53,10 +54,10 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     row = token_hash and queries.select_browser_session(latchkey.db, token_hash=token_hash)
     if not row:
         return None
-    user, session, policy = facts.user_of(row), facts.session_of_browser(row), on_pages(latchkey.policy)
-    if tokens.refusal_of_session(user, session, None, row.aal, "session", policy, row.now):
+    policy = on_pages(latchkey.policy)
+    if tokens.refusal_of_session(row, row, None, row.aal, "session", policy, row.now):
         return None
-    if session.refreshed_at < row.now - _BETWEEN_WRITES:
+    if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
     g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     demanded = cast(levels.Level, level or g.level)
@@ -68,9 +69,9 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         phone=row.phone,
         name=row.name,
         is_admin=row.role == "admin",
-        has_factor=has_factor(user),
-        has_proof=is_fresh(proved_at(session), policy, row.now),
-        lacks_level=levels.lacks_level(user, session, row.aal, demanded, policy, row.now),
+        has_factor=has_factor(row),
+        has_proof=is_fresh(proved_at(row), policy, row.now),
+        lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy, row.now),
     )
 
 
@@ -111,14 +112,17 @@ def remember(response: Response, token: str) -> None:
     known = cookies.browser_secret(cookies.KNOWN)
     row = callers.select(latchkey.db, g.caller)
     session = row and facts.own_session_of(row)
-    if row and session and levels.passes_every_step(facts.person_of(row), session.aal):
+    if row and session and levels.passes_every_step(row, session.aal):
         queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
     cookies.remember(response, SESSION, token, max_age=_LONGEST)
     cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
 
 
-@guard.guard_by
-def signed_in() -> None:
+def signed_in(level: Level) -> Callable[[View], View]:
     """Accept browsers with a session on our pages."""
+    return guard.guarded("signed_in", level, _admit_browser)
+
+
+def _admit_browser() -> None:
     if resume() is None:
         raise ApiError("session_not_found")

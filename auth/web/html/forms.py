@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import re
 import time
-from typing import Any
 
 from flask import Response, after_this_request, request
 from flask.typing import ResponseReturnValue
@@ -72,28 +71,40 @@ def _signature(secret: str, name: str, value: str, until: str) -> str:
     return hmac.digest(secret.encode(), f"{name} {value} {until}".encode(), "sha256").hex()
 
 
-def own_form(view: View, *, or_json: bool = False) -> View:
+def own_form(view: View) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    Also refuse a request without a body: browsers send it from other origins without a preflight. With
-    `or_json`, programs may send JSON.
+    Also refuse a request without a body: browsers send it from other origins without a preflight.
     """
 
     @functools.wraps(view)
-    def checked(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        is_checked = request.mimetype == FORM or not or_json
-        # The form itself is parsed after a limit has counted it.
-        sent = _TOKEN.search(whole_body()) if is_checked else None
-        # A browser without either cookie gets a new secret here. No form has its token.
-        if is_checked and not hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
-            if request.headers.get("Sec-Fetch-Site") != "same-origin":
-                # Show the page again with a valid token, but without the values of another site.
-                request.form = ImmutableMultiDict()
-            has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)
-            raise ApiError(f"{'form' if has_cookie else 'cookie'}.insufficient_permissions")
+    def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
+        _refuse_foreign()
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
 
 
-own_form_or_json = functools.partial(own_form, or_json=True)
+def own_form_or_json(view: View) -> View:
+    """Refuse forms from other sites, but no JSON, which programs send."""
+
+    @functools.wraps(view)
+    def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
+        if request.mimetype == FORM:
+            _refuse_foreign()
+        return view(*args, **kwargs)
+
+    return accepts_forms(checked)
+
+
+def _refuse_foreign() -> None:
+    # The form itself is parsed after a limit has counted it.
+    sent = _TOKEN.search(whole_body())
+    # A browser without either cookie gets a new secret here. No form has its token.
+    if hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
+        return
+    if request.headers.get("Sec-Fetch-Site") != "same-origin":
+        # Show the page again with a valid token, but without the values of another site.
+        request.form = ImmutableMultiDict()
+    has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)
+    raise ApiError(f"{'form' if has_cookie else 'cookie'}.insufficient_permissions")
