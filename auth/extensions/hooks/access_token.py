@@ -17,10 +17,8 @@ from auth.extensions.hooks import http_hooks as hooks
 from auth.extensions.hooks import turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
 from auth.flows.sessions.issuing import OWN_CLAIMS
-from auth.web import g
-from auth.web.context import latchkey
-from auth.web.error_handlers import as_api_error
-from sql import Transaction, queries
+from auth.web.asked import Asked
+from sql import Database, Transaction, queries
 
 # A hook returns these unchanged, or omits them for a small token.
 _FIXED_IF_KEPT = {"iss", "jti", "amr"}
@@ -34,37 +32,39 @@ class _Rollback(Exception):
     pass
 
 
-def ask(found: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
+def ask(found: Hook, asked: Asked, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
     Refuse if the hook refuses or fails. Call it outside any transaction.
     """
-    g.note(user_id=claims["sub"])
-    event = event_of(found, claims, method)
+    asked.noted.note(user_id=claims["sub"])
+    event = event_of(asked, found, claims, method)
     try:
         if found.function:
-            run = functools.partial(_run_function, found.name, found.function, event)
-            return turns.in_turn(found, claims["sub"], run)
-        return checked(found.name, claims, turns.call(found, event, claims["sub"]))
+            run = functools.partial(_run_function, asked.db, found.name, found.function, event)
+            return turns.in_turn(asked, found, claims["sub"], run)
+        return checked(found.name, claims, turns.call(asked, found, event, claims["sub"]))
     except (HookRefused, HookFailed) as error:
-        raise as_api_error(error) from error
+        raise turns.refusal(asked, error) from error
 
 
-def event_of(hook: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
+def event_of(asked: Asked, hook: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
-    return {"metadata": turns.metadata(hook), **members}
+    return {"metadata": turns.metadata(asked, hook), **members}
 
 
-def _run_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
-    with latchkey.db.transaction() as tx:
+def _run_function(
+    db: Database, name: str, function: tuple[str, str], event: dict[str, Any]
+) -> dict[str, Any]:
+    with db.transaction() as tx:
         return checked(name, event["claims"], _call_function(tx, name, function, event))
 
 
-def try_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
+def try_function(db: Database, name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a SQL function, and roll it back. Raises `HookRefused` or `HookFailed`."""
     answer: dict[str, Any] = {}
-    with suppress(_Rollback), latchkey.db.transaction() as tx:
+    with suppress(_Rollback), db.transaction() as tx:
         answer = _call_function(tx, name, function, event)
         raise _Rollback
     return answer

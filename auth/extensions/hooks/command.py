@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from auth.cli import Unusable, acting, found_user, json_option, show
 from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
@@ -18,7 +19,6 @@ from auth.extensions.hooks import access_token, before_user_created
 from auth.extensions.hooks import http_hooks as hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
-from auth.flows.commands import Unusable, acting, found_user, json_option, show
 from auth.web.context import Latchkey
 from auth.web.errors import found
 from sql import queries
@@ -71,7 +71,7 @@ def test(name: str, subject: str) -> None:
         known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
         timeout: float = promises.HOOK_TIMEOUT
         if setting == "custom_access_token":
-            event = access_token.event_of(hook, _claims(parts, known), "password")
+            event = access_token.event_of(asked, hook, _claims(parts, known), "password")
         elif setting.startswith("send_"):
             address = user.email if setting == "send_email" else user.phone
             if address is None:
@@ -79,11 +79,11 @@ def test(name: str, subject: str) -> None:
             event, timeout = _message(parts, hook, known, address), promises.HTTP_TIMEOUT
         else:
             about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}
-            event = before_user_created.event_of(hook, known["id"], **about)
+            event = before_user_created.event_of(asked, hook, known["id"], **about)
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:
-                result["answer"] = access_token.try_function(hook.name, hook.function, event)
+                result["answer"] = access_token.try_function(parts.db, hook.name, hook.function, event)
             else:
                 result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":

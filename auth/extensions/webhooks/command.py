@@ -12,6 +12,7 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth.cli import acting, ask, json_option, open_parts, prints_json, show, yes_option
 from auth.core import promises
 from auth.core.net import webhook_urls as webhooks
 from auth.core.settings.values import urls
@@ -21,7 +22,6 @@ from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 from auth.flows.admin import webhooks as admin
-from auth.flows.commands import acting, ask, json_option, open_parts, prints_json, show, yes_option
 from auth.web.errors import ApiError
 from sql import queries
 

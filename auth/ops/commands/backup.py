@@ -6,19 +6,10 @@ from pathlib import Path
 import click
 import psycopg2
 
-from auth.flows.commands import (
-    NumberRange,
-    existing_file,
-    identity_option,
-    json_option,
-    load_settings,
-    new_file,
-    progress_of,
-    show,
-)
+from auth.cli import NumberRange, json_option, load_settings, show
 from auth.ops.backups import age, archive, rehearsals, restores, writing
 from auth.ops.backups.archive import Manifest
-from auth.ops.commands.common import failures
+from auth.ops.commands.common import existing_file, failures, identity_option, new_file, progress_of
 from sql import Database, queries
 
 

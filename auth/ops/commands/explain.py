@@ -5,22 +5,13 @@ from typing import Any
 
 import click
 
+from auth.cli import NumberRange, Unusable, address_of, json_option, known_user, open_parts, printable, show
 from auth.core import typed
 from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin.user_acts import ACTS, name_of
-from auth.flows.commands import (
-    NumberRange,
-    Unusable,
-    address_of,
-    json_option,
-    known_user,
-    open_parts,
-    printable,
-    show,
-)
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import Obstacle
 from auth.rules.users import ADDRESS_KINDS

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import psycopg2
 
+from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT, public_jwks
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
@@ -15,17 +16,7 @@ from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
-from auth.flows.commands import (
-    INPUT_FILE_OR_STDIN,
-    Unusable,
-    json_option,
-    load_settings,
-    open_database,
-    open_parts,
-    prints_json,
-    show,
-)
-from auth.ops.commands.common import stopped_database
+from auth.ops.commands.common import open_database, stopped_database
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
 from sql.pool import unusable

@@ -11,23 +11,12 @@ from pathlib import Path
 import click
 import psycopg2
 
+from auth.cli import INPUT_FILE, json_option, open_parts, printable, prints_json, show
 from auth.core import files
 from auth.core.tokens.derived_keys import CannotOpen
-from auth.flows.commands import (
-    INPUT_FILE,
-    existing_file,
-    json_option,
-    new_file,
-    open_database,
-    open_parts,
-    printable,
-    prints_json,
-    progress_of,
-    show,
-)
 from auth.ops.backups import age, archive
 from auth.ops.commands import user_acts
-from auth.ops.commands.common import failures
+from auth.ops.commands.common import existing_file, failures, new_file, open_database, progress_of
 from auth.ops.transfer import reading, records
 from auth.ops.transfer.importing import Import, Outcome
 from auth.ops.transfer.products import PRODUCTS

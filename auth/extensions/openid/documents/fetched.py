@@ -102,7 +102,9 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
         raise _Unusable("it has no client_name")
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
-        values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
+        values = clients.load_registration(
+            current_asked(), chosen | {"token_endpoint_auth_method": clients.PUBLIC}
+        )
         values |= {"secret_hash": None, "accepts_either_method": False}
         clients.check_members(current_asked(), values)
         return values
