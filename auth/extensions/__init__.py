@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from auth.core.providers.client import Provider
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
+    from auth.web.asked import Asked
     from sql import Database, queries
 
 
@@ -38,13 +39,20 @@ class Waiting:
 
 class AdmissionHook(Protocol):
     def __call__(
-        self, id: str, *, email: str | None, phone: str | None, data: dict[str, Any], provider: str | None
+        self,
+        asked: "Asked",
+        id: str,
+        *,
+        email: str | None,
+        phone: str | None,
+        data: dict[str, Any],
+        provider: str | None,
     ) -> None:
         """Refuse a new user, or a user's first address. Call it outside any transaction."""
 
 
 class TokenHook(Protocol):
-    def __call__(self, claims: dict[str, Any], method: str) -> dict[str, Any]:
+    def __call__(self, asked: "Asked", claims: dict[str, Any], method: str) -> dict[str, Any]:
         """Return the claims to sign. Call it outside any transaction.
 
         `method` is how the user authenticated.

@@ -47,7 +47,7 @@ def ask_hook(
 ) -> None:
     """Let the operator's hook refuse, like `check`, addresses that a provider or an administrator gives."""
     for ask in asked.parts.admission_hooks:
-        ask(user_id, email=email, phone=phone, data=data or {}, provider=provider)
+        ask(asked, user_id, email=email, phone=phone, data=data or {}, provider=provider)
 
 
 def check_free(on: Runner, address: str, user_id: str | None = None) -> None:

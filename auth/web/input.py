@@ -76,21 +76,24 @@ def json_body() -> dict[str, Any]:
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    return read_form(schema) if request.mimetype == FORM else check(schema, json_body())
+    if request.mimetype == FORM:
+        return read_form(schema)
+    return check(schema, json_body(), in_dialect=g.in_dialect)
 
 
 def read_form(schema: Schema) -> dict[str, Any]:
     whole_body()
-    return check(schema, request.form)
+    return check(schema, request.form, in_dialect=g.in_dialect)
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
-    return check(schema, request.args)
+    return check(schema, request.args, in_dialect=g.in_dialect)
 
 
 def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    return body.get("redirect_to") or check(_RedirectQuery(), asked.query).get("redirect_to")
+    query = check(_RedirectQuery(), asked.query, in_dialect=asked.in_dialect)
+    return body.get("redirect_to") or query.get("redirect_to")
 
 
 def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
@@ -125,7 +128,7 @@ def known_id(text: str, key: str) -> str:
     return text.lower()
 
 
-def check(schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
+def check(schema: Schema, values: Mapping[str, object], *, in_dialect: bool = False) -> dict[str, Any]:
     """Return what a schema loads. Refuse a form or query that repeats a field."""
     if isinstance(values, MultiDict):
         for name in schema.fields:
@@ -133,10 +136,10 @@ def check(schema: Schema, values: Mapping[str, object]) -> dict[str, Any]:
                 raise ApiError("validation_failed", f"{name}: must be given once")
             if "\0" in values.get(name, ""):
                 raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
-        values = {name: value for name, value in values.items() if value or not g.in_dialect}
+        values = {name: value for name, value in values.items() if value or not in_dialect}
     try:
         # Clients of the dialect send members that only other servers use.
-        return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)
+        return schema.load(values, unknown=EXCLUDE if in_dialect else None)
     except ValidationError as error:
         raise _refusal_of_fields(error) from None
 

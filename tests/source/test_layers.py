@@ -149,16 +149,19 @@ def readers_of(module: str) -> set[str]:
     }
 
 
-def test_flows_know_no_request():
-    # The commands are moved to auth/ops once they pretend no request.
-    flows = {name for name in MODULES if layer_of(name) == "flows"} - {"auth.flows.commands"}
+def test_flows_and_commands_know_no_request():
+    flows = {name for name in MODULES if layer_of(name) in ("flows", "cli")}
+    commands = {
+        name for name in MODULES if re.search(r"auth\.(ops\.commands|extensions\.\w+\.command)\b", name)
+    }
     assert len(flows) > 30
+    assert len(commands) > 20
     web = [name for name in MODULES if layer_of(name) in ("web", "web/html")]
     readers = {reader for name in web for reader in readers_of(name)}
     assert {"auth.web.guard.caller_ids", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
     assert {
         (name, found)
-        for name in flows
+        for name in flows | commands
         for found in imports_of(MODULES[name]) | names_of(MODULES[name])
         if found in readers or found.partition(".")[0] == "flask" or found.rpartition(".")[2] in REQUEST
     } == set()

@@ -15,10 +15,8 @@ from auth.core.tokens.access_tokens import SERVICE_ROLES
 from auth.extensions.hooks import http_hooks, turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
 from auth.flows.sessions.issuing import OWN_CLAIMS
-from auth.web import g
-from auth.web.context import latchkey
-from auth.web.error_handlers import as_api_error
-from sql import Transaction, queries
+from auth.web.asked import Asked
+from sql import Database, Transaction, queries
 
 # A hook returns these unchanged, or omits them for a small token.
 _FIXED_IF_KEPT = {"iss", "jti", "amr"}
@@ -32,32 +30,34 @@ class _Rollback(Exception):
     pass
 
 
-def ask(hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
+def ask(hook: Hook, asked: Asked, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
     Refuse if the hook refuses or fails. Call it outside any transaction.
     """
-    user_id, event = str(claims["sub"]), event_of(hook, claims, method)
-    g.note(user_id=user_id)
+    user_id, event = str(claims["sub"]), event_of(asked, hook, claims, method)
+    asked.noted.note(user_id=user_id)
     try:
         if hook.function:
-            with turns.turn(hook, user_id), latchkey.db.transaction() as tx:
+            with turns.turn(hook, user_id), asked.db.transaction() as tx:
                 return checked(hook.name, claims, _call_function(tx, hook.name, hook.function, event))
-        return checked(hook.name, claims, turns.call(hook, event, user_id))
+        return checked(hook.name, claims, turns.call(asked, hook, event, user_id))
     except (HookRefused, HookFailed) as error:
-        raise as_api_error(error) from error
+        raise turns.refusal(asked, error) from error
 
 
-def event_of(hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
+def event_of(asked: Asked, hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
-    return {"metadata": turns.metadata(hook), **members}
+    return {"metadata": turns.metadata(asked, hook), **members}
 
 
-def try_function(name: str, function: tuple[str, str], event: dict[str, object]) -> dict[str, Any]:
+def try_function(
+    db: Database, name: str, function: tuple[str, str], event: dict[str, object]
+) -> dict[str, Any]:
     """Return the answer of a SQL function, and roll it back. Raises `HookRefused` or `HookFailed`."""
     answer: dict[str, Any] = {}
-    with suppress(_Rollback), latchkey.db.transaction() as tx:
+    with suppress(_Rollback), db.transaction() as tx:
         answer = _call_function(tx, name, function, event)
         raise _Rollback
     return answer

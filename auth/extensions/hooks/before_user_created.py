@@ -5,12 +5,12 @@ from typing import Any
 
 from auth.extensions.hooks import turns
 from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
-from auth.web.context import latchkey
-from auth.web.error_handlers import as_api_error
+from auth.web.asked import Asked
 
 
 def ask(
     hook: Hook,
+    asked: Asked,
     id: str,
     *,
     email: str | None,
@@ -19,13 +19,15 @@ def ask(
     provider: str | None,
 ) -> None:
     """Ask the hook about a user. Refuse if it refuses or fails."""
+    about = event_of(asked, hook, id, email=email, phone=phone, data=data, provider=provider)
     try:
-        turns.call(hook, event_of(hook, id, email=email, phone=phone, data=data, provider=provider))
+        turns.call(asked, hook, about)
     except (HookRefused, HookFailed) as error:
-        raise as_api_error(error) from error
+        raise turns.refusal(asked, error) from error
 
 
 def event_of(
+    asked: Asked,
     hook: Hook,
     id: str,
     *,
@@ -36,10 +38,10 @@ def event_of(
 ) -> dict[str, Any]:
     """Return the request to the hook."""
     provider = provider or ("email" if email else "phone" if phone else None)
-    metadata = turns.metadata(hook)
+    metadata = turns.metadata(asked, hook)
     user = {
         "id": id,
-        "aud": latchkey.settings.jwt_audience,
+        "aud": asked.settings.jwt_audience,
         "role": "authenticated",
         "email": email or "",
         "phone": (phone or "").removeprefix("+"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from auth.cli import Unusable, acting, found_user, json_option, show
 from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
@@ -17,8 +18,7 @@ from auth.delivery.senders.sender import Message
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
-from auth.flows.commands import Unusable, acting, found_user, json_option, show
-from auth.web.context import Latchkey
+from auth.web.asked import Asked
 from auth.web.errors import found
 from sql import queries
 
@@ -66,12 +66,12 @@ def test(name: str, subject: str) -> None:
             raise click.ClickException(
                 f"AUTH_HOOK_{setting.upper()} is not set. Set it to the URL of the hook."
             )
-        event = _event(parts, hook, setting, subject)
+        event = _event(asked, hook, setting, subject)
         timeout = promises.HTTP_TIMEOUT if setting.startswith("send_") else promises.HOOK_TIMEOUT
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:
-                result["answer"] = access_token.try_function(hook.name, hook.function, event)
+                result["answer"] = access_token.try_function(parts.db, hook.name, hook.function, event)
             else:
                 result["answer"] = http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
@@ -84,19 +84,20 @@ def test(name: str, subject: str) -> None:
         sys.exit(3)
 
 
-def _event(parts: Latchkey, hook: Hook, setting: str, subject: str) -> dict[str, Any]:
+def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, Any]:
     """Return the request to a hook about a user, by a made-up sign-in or message."""
+    parts = asked.parts
     row = found_user(parts, subject)
     user = json.loads(found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object)
     email, phone = row.email, row.phone
     if setting == "before_user_created":
         data = user["user_metadata"]
-        return before_user_created.event_of(hook, user["id"], email=email, phone=phone, data=data)
+        return before_user_created.event_of(asked, hook, user["id"], email=email, phone=phone, data=data)
     if setting == "custom_access_token":
         now = int(time.time())
         amr = [{"method": "password", "timestamp": now}]
         own = {"session_id": str(uuid.uuid4()), "aal": "aal1", "amr": amr}
-        return access_token.event_of(hook, parts.access_tokens.compose(user, now, own), "password")
+        return access_token.event_of(asked, hook, parts.access_tokens.compose(user, now, own), "password")
     address = email if setting == "send_email" else phone
     if address is None:
         raise Unusable(f"{subject} has no address for {hook.name}. Choose another user.")

@@ -17,8 +17,7 @@ from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
 from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
-from auth.web import g
-from auth.web.error_handlers import as_api_error
+from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]
@@ -30,22 +29,23 @@ _PATIENCE = 1.9
 _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = WeakValueDictionary()
 
 
-def call(hook: Hook, payload: Mapping[str, object], user_id: str | None = None) -> dict[str, Any]:
+def call(
+    asked: Asked, hook: Hook, payload: Mapping[str, object], user_id: str | None = None
+) -> dict[str, Any]:
     """Ask a hook and return its answer. A hook never fails open.
 
     Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.
     """
-    with turn(hook, user_id):
+    with turn(hook, user_id or asked.client["network"] or ""):
         return http_hooks.ask(hook, f"msg_{uuid.uuid4()}", payload)
 
 
 @contextmanager
-def turn(hook: Hook, user_id: str | None) -> Iterator[None]:
-    """Wait until no other call for the same user, or else the same network, is in progress.
+def turn(hook: Hook, subject: str) -> Iterator[None]:
+    """Wait until no other call for the same subject, a user or else a network, is in progress.
 
     This also limits the calls of a slow hook, and of one that causes calls of itself.
     """
-    subject = user_id or (g.client["network"] if g else "")
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
         for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):
@@ -56,27 +56,25 @@ def turn(hook: Hook, user_id: str | None) -> Iterator[None]:
         yield
 
 
-def metadata(hook: Hook) -> dict[str, str]:
+def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
     """Return the `metadata` of each request."""
-    now, ip = datetime.now(UTC).isoformat(), (g.client["ip"] or "") if g else ""
+    now, ip = datetime.now(UTC).isoformat(), asked.client["ip"] or ""
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
 
 
-@as_api_error.register
-def _hook_refused(error: HookRefused) -> ApiError:
-    _log_answer("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
-    refusal = ApiError("hook_refused", message=one_line(error.message))
-    refusal.status = error.status
-    return refusal
+def refusal(asked: Asked, error: HookRefused | HookFailed) -> ApiError:
+    """Return the error for a hook that refused or failed. The log and the audit log get the reason."""
+    if isinstance(error, HookFailed):
+        _log_answer(asked, "hook_failed", error.hook, one_line(error.reason))
+        return unavailable("hook_failed")
+    message = one_line(error.message)
+    _log_answer(asked, "hook_refused", error.hook, f"{error.status} {message}")
+    refused = ApiError("hook_refused", message=message)
+    refused.status = error.status
+    return refused
 
 
-@as_api_error.register
-def _hook_failed(error: HookFailed) -> ApiError:
-    _log_answer("hook_failed", error.hook, one_line(error.reason))
-    return unavailable("hook_failed")
-
-
-def _log_answer(event: str, hook: str, said: str) -> None:
+def _log_answer(asked: Asked, event: str, hook: str, said: str) -> None:
     log.warning(event, hook=hook, said=said)
-    known = g.subject or g.note(user_id=g.user_id)
+    known = asked.noted.subject or asked.noted.note(user_id=asked.user.user_id if asked.user else None)
     known["details"] |= {"hook": hook, "said": said}

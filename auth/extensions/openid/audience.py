@@ -4,42 +4,43 @@ Some libraries accept any token as an ID token if its `aud` is their client's id
 """
 
 from auth.core.net.redirects import parse_pattern
+from auth.core.settings import Settings
 from auth.core.tokens import client_ids
 from auth.extensions.openid import uris
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.web.context import latchkey
+from auth.web.context import Latchkey
 from sql import queries
 
 
-def of_userinfo() -> str:
+def of_userinfo(settings: Settings) -> str:
     """Return the audience of a token without another resource (RFC 9068, section 3)."""
-    return f"{latchkey.settings.jwt_issuer}/oauth/userinfo"
+    return f"{settings.jwt_issuer}/oauth/userinfo"
 
 
-def check(resource: str) -> None:
+def check(parts: Latchkey, resource: str) -> None:
     """Check a resource indicator (RFC 8707, section 2). Raises `uris.InvalidUri`.
 
     A client's id is a UUID, which is not a URI, or the URL of its document.
     """
-    settings = latchkey.settings
+    settings = parts.settings
     hosts = settings.oauth_client_documents
     id = client_ids.known(resource, hosts) if hosts and client_ids.is_url(resource) else None
-    if id and queries.select_client(latchkey.db, id=id):
+    if id and queries.select_client(parts.db, id=id):
         raise uris.InvalidUri("it must not be a client's id")
     is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))
-    if is_of_service or resource in (settings.jwt_issuer, of_userinfo(), settings.jwt_audience):
+    if is_of_service or resource in (settings.jwt_issuer, of_userinfo(settings), settings.jwt_audience):
         raise uris.InvalidUri("it must not be this service, its issuer or AUTH_JWT_AUDIENCE")
 
 
-def of_token(resource: str | None) -> str:
+def of_token(parts: Latchkey, resource: str | None) -> str:
     """Return the claim `aud` of an access token.
 
     Raises `OAuthError`, even for a resource that became invalid.
     """
     if resource is None:
-        return of_userinfo()
+        return of_userinfo(parts.settings)
     try:
-        check(resource)
+        check(parts, resource)
     except uris.InvalidUri as error:
         raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
     return resource

@@ -51,7 +51,7 @@ def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
         refuse(client_id, "an administrator has blocked it", f"latchkey clients update {client.id} --unblock")
     if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
         problem = log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
-    elif client.is_dynamic and not uris.is_open_scheme(redirect_uri):
+    elif client.is_dynamic and not uris.is_open_scheme(latchkey.settings, redirect_uri):
         problem = log_closed_scheme(client, "redirect_uri")
     else:
         return client
@@ -210,7 +210,7 @@ def resource_asked(client: Client, resource: str | None) -> str | None:
     """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
     if resource is None:
         return None
-    audience.of_token(resource)
+    audience.of_token(latchkey, resource)
     # The page shows the resource for a client that registered itself. Other clients may skip consent.
     if resource not in client.resources and not client.is_dynamic:
         remedy = update_of(client, "--resource URI, which replaces all: repeat it for each")

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from marshmallow import Schema
@@ -109,14 +110,14 @@ class Client(NamedTuple):
 
 def create(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one."""
-    client, secret = _new(asked, _load(NewClient(), body) | {"is_dynamic": False})
+    client, secret = _new(asked, _load(asked, NewClient(), body) | {"is_dynamic": False})
     with targets.act(asked) as act:
         return _insert(act, client, secret)
 
 
 def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Create a client that registers itself, without an administrator. Returns its object like `create`."""
-    client, secret = _new(asked, load_registration(body))
+    client, secret = _new(asked, load_registration(asked, body))
     with acts.begin(asked.db) as act:
         made = _insert(act, client, secret)
         queries.delete_surplus_clients(act)
@@ -163,7 +164,7 @@ def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], 
 
 def update(asked: Asked, client_id: str, body: Mapping[str, object]) -> dict[str, Any]:
     """Change a client, and return its object. Absent members stay."""
-    values = _load(ClientChange(partial=True), body)
+    values = _load(asked, ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
     while (changed := _change(asked, client_id, values)) is None:
@@ -245,19 +246,19 @@ def end_previous_secret(asked: Asked, client_id: str) -> None:
             audit.record(act, None, None, ["client_secret_ended"], [], **details)
 
 
-def _load(schema: Schema, body: Mapping[str, object]) -> dict[str, Any]:
+def _load(asked: Asked, schema: Schema, body: Mapping[str, object]) -> dict[str, Any]:
     try:
-        values: dict[str, Any] = check(schema, body)
+        values: dict[str, Any] = check(schema, body, in_dialect=asked.in_dialect)
     except ApiError as error:
         # The clients of the dialect show `msg` alone.
         raise _refusal(error.details or error.msg) from None
     # Checked here, because resolving a name may take long.
     if uri := values.get("backchannel_logout_uri"):
-        _check_uri("backchannel_logout_uri", uri, uris.check_backchannel)
+        _check_uri("backchannel_logout_uri", uri, partial(uris.check_backchannel, asked.settings))
     return values
 
 
-def load_registration(body: Mapping[str, object]) -> dict[str, Any]:
+def load_registration(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Return the columns that a dynamic client has chosen.
 
     It cannot set how far it is trusted. RFC 7591, section 2: unknown members are ignored, and metadata may be
@@ -268,7 +269,7 @@ def load_registration(body: Mapping[str, object]) -> dict[str, Any]:
         chosen["grant_types"] = [name for name in grant_types if name in _OF_USERS]
         if not chosen["grant_types"] and "client_credentials" in grant_types:
             raise _refusal("grant_types: authorization_code is missing, which a registration needs")
-    return _load(NewClient(), chosen) | {"is_dynamic": True}
+    return _load(asked, NewClient(), chosen) | {"is_dynamic": True}
 
 
 def _refusal(problem: str, field: str = "", rule: str = "", *, uri: str = "", why: str = "") -> ApiError:
@@ -301,7 +302,7 @@ def _write(act: Act, client: Client, secret: str | None = None) -> dict[str, Any
 
 def check_members(asked: Asked, client: Client) -> None:
     """Check that the members of a client fit together."""
-    _check_uris(client)
+    _check_uris(asked, client)
     is_dynamic, grants = client.is_dynamic, client.grant_types
     is_limited = is_dynamic or client.token_endpoint_auth_method == PUBLIC
     is_native = any(map(uris.is_native, client.redirect_uris))
@@ -349,16 +350,18 @@ def check_members(asked: Asked, client: Client) -> None:
             raise _refusal(f"{field}: {sentence}", field, rule)
 
 
-def _check_uris(client: Client) -> None:
+def _check_uris(asked: Asked, client: Client) -> None:
     grants = {*client.grant_types}
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client.redirect_uris:
         raise _refusal("redirect_uris is required", "redirect_uris")
-    check_redirect = uris.check_open_redirect if client.is_dynamic else uris.check_redirect
+    check_redirect = uris.check_redirect
+    if client.is_dynamic:
+        check_redirect = partial(uris.check_open_redirect, asked.settings)
     for name, listed, check_uri in (
         ("redirect_uris", client.redirect_uris, check_redirect),
         ("post_logout_redirect_uris", client.post_logout_redirect_uris, check_redirect),
-        ("resources", client.resources, audience.check),
+        ("resources", client.resources, partial(audience.check, asked.parts)),
     ):
         if len(listed) > MOST_URIS:
             problem = f"{name} cannot exceed {MOST_URIS} items"

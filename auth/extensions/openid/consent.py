@@ -221,7 +221,7 @@ def deny(on: Runner, asked: Asked) -> str:
 
 def _check_scheme(client: "queries.SelectAskingClient | queries.GiveOauthCode", redirect_uri: str) -> None:
     """Refuse if an operator has taken the scheme away since the request."""
-    if client.is_dynamic and not uris.is_open_scheme(redirect_uri):
+    if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, redirect_uri):
         raise ApiError("oauth_authorization_not_found")
 
 

@@ -225,7 +225,7 @@ def _tokens(
     row: "queries.SelectClientCredentials | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
-    named = own | {"aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
+    named = own | {"aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
     access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
@@ -234,7 +234,7 @@ def check_resource(request: "queries.SelectOauthCode", body: Mapping[str, str]) 
     """Refuse a code if the request for it has another resource, or one that became invalid."""
     if body.get("resource") not in (None, request.resource):
         raise OAuthError("invalid_target", "resource: must be that of the authorization request")
-    audience.of_token(request.resource)
+    audience.of_token(latchkey, request.resource)
 
 
 def _check_browser(

@@ -4,7 +4,7 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 from auth.core.net import webhook_urls
-from auth.web.context import latchkey
+from auth.core.settings import Settings
 
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
@@ -34,22 +34,22 @@ def check_redirect(uri: str) -> None:
         raise InvalidUri("http is only for localhost, 127.0.0.1 and [::1]")
 
 
-def check_open_redirect(uri: str) -> None:
+def check_open_redirect(settings: Settings, uri: str) -> None:
     """Check a redirect URI that a dynamic client registers. Raises `InvalidUri`."""
     check_redirect(uri)
-    if not is_open_scheme(uri):
+    if not is_open_scheme(settings, uri):
         scheme = urlsplit(uri).scheme
         raise InvalidUri(f"the scheme {scheme} must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES")
 
 
-def is_open_scheme(uri: str) -> bool:
+def is_open_scheme(settings: Settings, uri: str) -> bool:
     """Whether a client that no administrator made may redirect to a URI, now.
 
     Only some schemes without a dot are allowed: others, such as intent:// and ms-settings://, open programs
     of the system.
     """
     scheme = urlsplit(uri).scheme
-    return "." in scheme or scheme in ("http", "https", *latchkey.settings.oauth_redirect_schemes)
+    return "." in scheme or scheme in ("http", "https", *settings.oauth_redirect_schemes)
 
 
 def check_web(uri: str) -> None:
@@ -60,13 +60,13 @@ def check_web(uri: str) -> None:
     _check_host(parts)
 
 
-def check_backchannel(uri: str) -> None:
+def check_backchannel(settings: Settings, uri: str) -> None:
     """Check the URI for notifications of ended sessions, and the addresses of its host.
 
     Raises `InvalidUri`.
     """
     try:
-        webhook_urls.check_url(uri, latchkey.settings.webhook_private_networks)
+        webhook_urls.check_url(uri, settings.webhook_private_networks)
     except webhook_urls.InvalidUrl as error:
         raise InvalidUri(f"it {error}") from None
 

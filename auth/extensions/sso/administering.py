@@ -38,8 +38,8 @@ _RESERVED_ATTRIBUTES = {
 }  # fmt: skip
 
 
-def found_provider(name: str) -> "queries.SelectIdentityProvider":
-    return found(finding.select(name), "custom_provider_not_found")
+def found_provider(asked: Asked, name: str) -> "queries.SelectIdentityProvider":
+    return found(finding.select(asked.db, name), "custom_provider_not_found")
 
 
 def described(
@@ -54,7 +54,7 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     """Add a provider, and return its object."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
     values = _checked(asked, {**_DEFAULTS, **body})
-    _fetch(id, values, secret)
+    _fetch(asked, id, values, secret)
     sealed = asked.parts.sealer.seal(secret, id)
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
     try:
@@ -64,19 +64,19 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
             _record(act, "provider_added", id, values)
     except UniqueViolation as error:
         raise _conflict(error) from None
-    return described(asked, found_provider(id))
+    return described(asked, found_provider(asked, id))
 
 
 def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
-    row = found_provider(name)
+    row = found_provider(asked, name)
     before = {column: getattr(row, column) for column in (*_COLUMNS, "domains")}
     values = _checked(asked, {**before, **body})
     sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or values["discovery_url"] != row.discovery_url:
-        _fetch(row.id, values, body.get("client_secret", ""))
+        _fetch(asked, row.id, values, body.get("client_secret", ""))
     done = ["provider_changed"] if body.keys() - {"enabled"} else []
     if values["enabled"] != row.enabled:
         done += ["provider_enabled" if values["enabled"] else "provider_disabled"]
@@ -109,12 +109,12 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         disabled = ends.of("provider_disabled")
         while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
             pass
-    return described(asked, found_provider(row.id))
+    return described(asked, found_provider(asked, row.id))
 
 
 def delete(asked: Asked, name: str) -> None:
     """Disable a provider, end everything of its users, and delete it with their identities."""
-    row = found_provider(name)
+    row = found_provider(asked, name)
     change(asked, row.id, {"enabled": False})
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
@@ -133,7 +133,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
     The user gets a notice, and keeps all other ways to sign in.
     """
-    row = found_provider(name)
+    row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
         held = act.read(queries.select_provider_facts, id=row.id)
         if held is None or held.issuer != row.issuer:
@@ -184,10 +184,10 @@ def _domain(asked: Asked, name: str) -> str:
     return domain
 
 
-def _fetch(id: str, values: Mapping[str, Any], secret: str) -> None:
+def _fetch(asked: Asked, id: str, values: Mapping[str, Any], secret: str) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
     try:
-        finding.make(SimpleNamespace(id=id, **values), secret).check()
+        finding.make(asked.settings, SimpleNamespace(id=id, **values), secret).check()
     except ProviderError as error:
         raise _invalid("issuer", str(error)) from None
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
+from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
 from auth.core.addresses import canonical_typed_email
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
-from auth.flows.commands import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
 from auth.web.input import check
 from sql import queries
 
@@ -90,7 +90,7 @@ def show_provider(provider: str) -> None:
     Example: latchkey providers show acme
     """
     with acting() as asked:
-        shown = administering.described(asked, administering.found_provider(provider))
+        shown = administering.described(asked, administering.found_provider(asked, provider))
         show(shown, *_lines(shown))
 
 

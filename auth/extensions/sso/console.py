@@ -62,7 +62,7 @@ def show_provider(provider_id: str) -> Response:
 
 def _found(provider_id: str) -> Subject:
     id = known_id(provider_id, "custom_provider_not_found")
-    row = administering.found_provider(id)
+    row = administering.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
     known = SimpleNamespace(**administering.described(current_asked(), row), users=counted(users, "user"))
     return Subject(row.name, f"{_PATH}/{row.id}", known)

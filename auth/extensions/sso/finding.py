@@ -6,12 +6,13 @@ import structlog
 
 from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.core.providers.customers import CustomerProvider
+from auth.core.settings import Settings
 from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 from auth.web.fields import is_uuid
-from sql import queries
+from sql import Database, queries
 
 log = structlog.get_logger()
 
@@ -28,7 +29,7 @@ def find(name: str) -> CustomerProvider | None:
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
-    row = select(name.removeprefix(PREFIX))
+    row = select(latchkey.db, name.removeprefix(PREFIX))
     if row is None:
         return None
     if not row.enabled:
@@ -36,12 +37,12 @@ def find(name: str) -> CustomerProvider | None:
     return _kept(row)
 
 
-def select(name: str) -> "queries.SelectIdentityProvider | None":
+def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
     """Return the row of an identifier or an id."""
     if "\0" in name:  # of a path, which Postgres refuses
         return None
     id = name if is_uuid(name) else None
-    return queries.select_identity_provider(latchkey.db, identifier=name, id=id)
+    return queries.select_identity_provider(db, identifier=name, id=id)
 
 
 def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
@@ -66,14 +67,16 @@ def _kept(row: "queries.SelectIdentityProvider") -> CustomerProvider:
         except CannotOpen as error:
             log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
             raise unavailable("provider.service_unavailable") from None
-        provider = make(row, secret)
+        provider = make(latchkey.settings, row, secret)
         while len(_KEPT) >= _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]
         _KEPT[row.id] = key, provider
     return provider
 
 
-def make(row: "queries.SelectIdentityProvider | SimpleNamespace", secret: str) -> CustomerProvider:
+def make(
+    settings: Settings, row: "queries.SelectIdentityProvider | SimpleNamespace", secret: str
+) -> CustomerProvider:
     """Return the provider of a row, or of the same values in a form."""
-    base_url, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
-    return CustomerProvider(row, secret, base_url, private_networks=private_networks)
+    private_networks = settings.webhook_private_networks
+    return CustomerProvider(row, secret, settings.base_url, private_networks=private_networks)

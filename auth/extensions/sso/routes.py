@@ -79,7 +79,7 @@ def sso() -> Response:
     if "provider_id" in body:
         if not is_uuid(body["provider_id"]):
             raise ApiError("validation_failed", "provider_id: must be a UUID")
-        row = found(finding.select(body["provider_id"]), "id.sso_provider_not_found")
+        row = found(finding.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
     elif "domain" in body:
         row = found(finding.of_domain(body["domain"]), "sso_provider_not_found")
     else:
@@ -116,7 +116,8 @@ def create_provider() -> tuple[Response, int]:
 @blueprint.get("/admin/custom-providers/<identifier>")
 @guard.service_role
 def get_provider(identifier: str) -> Response:
-    return jsonify(administering.described(current_asked(), administering.found_provider(identifier)))
+    asked = current_asked()
+    return jsonify(administering.described(asked, administering.found_provider(asked, identifier)))
 
 
 @blueprint.put("/admin/custom-providers/<identifier>")

@@ -162,7 +162,7 @@ def _about_user(
     )
     ask = found(asked.parts.token_hook, "unexpected_failure")
     claims = compose(asked.parts, token)
-    return replace(issue, decides=told, answer=ask(claims, reason or amr[-1]["method"]))
+    return replace(issue, decides=told, answer=ask(asked, claims, reason or amr[-1]["method"]))
 
 
 def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], JsonObject]) -> Issue:
@@ -172,7 +172,7 @@ def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], JsonObje
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
         return replace(issue, decides=_NOTHING)
-    return replace(issue, decides=told, answer=ask(compose_with(row.user_object), "api_key"))
+    return replace(issue, decides=told, answer=ask(asked, compose_with(row.user_object), "api_key"))
 
 
 def compose(parts: Latchkey, token: Token) -> JsonObject:

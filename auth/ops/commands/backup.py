@@ -6,19 +6,10 @@ from pathlib import Path
 import click
 import psycopg2
 
-from auth.flows.commands import (
-    NumberRange,
-    existing_file,
-    identity_option,
-    json_option,
-    load_settings,
-    new_file,
-    progress_of,
-    show,
-)
+from auth.cli import NumberRange, json_option, load_settings, show
 from auth.ops.backups import age, archive, rehearsals, restores, writing
 from auth.ops.backups.archive import Manifest
-from auth.ops.commands.common import failures
+from auth.ops.commands.common import existing_file, failures, identity_option, new_file, progress_of
 from sql import Database, queries
 
 
@@ -70,7 +61,10 @@ def create(file: Path, keep: int, no_rehearsal: bool) -> None:
         written, manifest = writing.write(settings, url, file, rehearse, progress)
         archive.remove_older(file, written, keep)
         restores.forget_former(url, settings)
-        _note(url, "backup", *([] if no_rehearsal else ["verified_backup"]))
+        # The table is missing in a database that has not been upgraded.
+        with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
+            for task in ["backup"] if no_rehearsal else ["backup", "verified_backup"]:
+                queries.record_done(db, task=task)
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"
     _report(written, manifest, begin, text)
@@ -101,10 +95,3 @@ def _report(file: Path, manifest: Manifest, begin: float, text: str) -> None:
     seconds = round(time.monotonic() - begin, 1)
     outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": seconds}
     show(outcome | manifest.summary(), f"{text}, in {seconds} s.")
-
-
-def _note(url: str, *tasks: str) -> None:
-    # The table is missing in a database that has not been upgraded.
-    with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
-        for task in tasks:
-            queries.record_done(db, task=task)

@@ -1,17 +1,46 @@
-"""Files, databases and failures of the commands that replace files or databases."""
+"""Files, databases, progress and failures of the commands of operation."""
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
 
+from auth.cli import INPUT_FILE, Unreadable, Unusable, open_parts
 from auth.core.files import DRAFT
 from auth.core.settings import Settings, state
 from auth.core.settings.state import InUseError
-from auth.flows.commands import Unreadable, Unusable
+from sql import Database
+
+existing_file = click.argument("file", type=INPUT_FILE)
+new_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+identity_option = click.option(
+    "--identity",
+    metavar="KEY",
+    type=INPUT_FILE,
+    required=True,
+    help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key, or a 0.2.0 passphrase.",
+)
+
+
+def open_database() -> Database:
+    """Return the database without timeouts, for long work. It is closed when the command ends."""
+    from auth.web import audit
+    from auth.web.context import make_database
+
+    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
+    click.get_current_context().call_on_close(database.close)
+    return database
+
+
+@contextmanager
+def progress_of(label: str, length: int, *, is_hidden: bool = False) -> Iterator[Callable[[int], object]]:
+    """Show a progress bar on a terminal, unless it is hidden."""
+    is_hidden = is_hidden or not sys.stderr.isatty()
+    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=is_hidden) as bar:
+        yield bar.update
 
 
 @contextmanager

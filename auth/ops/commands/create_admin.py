@@ -5,11 +5,11 @@ import warnings
 
 import click
 
+from auth.cli import acting, json_option, show
 from auth.core import addresses
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.flows.admin import administrators
-from auth.flows.commands import acting, json_option, show
 from auth.web.context import Latchkey
 
 

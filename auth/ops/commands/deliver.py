@@ -5,9 +5,9 @@ import sys
 import click
 import psycopg2
 
+from auth.cli import load_settings
 from auth.core.keys import fingerprints
 from auth.core.settings import state
-from auth.flows.commands import load_settings
 from auth.ops.processes import start_checks
 from sql import Database
 

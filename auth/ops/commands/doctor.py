@@ -6,9 +6,9 @@ from functools import partial
 
 import click
 
+from auth.cli import json_option, load_settings, printable, show
 from auth.core import logs
 from auth.core.settings import Settings, SettingsError, load, running, state
-from auth.flows.commands import json_option, load_settings, printable, show
 from auth.ops.doctor.examination import CHECKS, Result, examine, examine_files
 from auth.ops.processes.start_checks import check_files
 

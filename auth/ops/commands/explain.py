@@ -1,26 +1,17 @@
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
+from auth.cli import NumberRange, Unusable, address_of, json_option, known_user, open_parts, printable, show
 from auth.core import typed
 from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin.user_acts import ACTS, name_of
-from auth.flows.commands import (
-    NumberRange,
-    Unusable,
-    address_of,
-    json_option,
-    known_user,
-    open_parts,
-    printable,
-    show,
-)
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import Obstacle
 from auth.rules.users import ADDRESS_KINDS
@@ -52,64 +43,65 @@ def command(subject: str, most: int) -> None:
     \b
     Example: latchkey explain alice@example.com
     """
-    found = _Search(open_parts(), most).find(typed.trimmed(subject))
+    found = _found(open_parts(), typed.trimmed(subject), most)
     show(found, *_LINES[found["kind"]](found))
 
 
-class _Search:
-    """Each result is in the format of --json. Events are listed from the newest to the oldest."""
+def _found(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
+    """Return what is known about a subject, in the format of --json, with events from the newest on."""
+    if user := known_user(latchkey, subject):
+        return _about_user(latchkey, user) | _story(latchkey.db, user.id, most)
+    if address := address_of(subject):
+        return _about_address(latchkey, *filter(None, address.values()))
+    if is_uuid(subject) and queries.count_timeline(latchkey.db, user_id=subject, most=1).total:
+        return {"kind": "deleted_user", "id": subject} | _story(latchkey.db, subject, most)
+    if acts := queries.list_request_acts(latchkey.db, request_id=subject, most=_MAX_LINES):
+        return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+    raise Unusable(
+        f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
+        " refusals in a minute, only the last is recorded. Look into the log, which has each request:"
+        f" journalctl -u latchkey --grep {shlex.quote(subject)}"
+    )
 
-    def __init__(self, latchkey: Latchkey, most: int) -> None:
-        self._latchkey = latchkey
-        self._settings = latchkey.key_ring.settings
-        self._db = latchkey.db
-        self._most = most
 
-    def find(self, subject: str) -> dict[str, Any]:
-        if user := known_user(self._latchkey, subject):
-            return self._user(user)
-        if address := address_of(subject):
-            return self._address(*filter(None, address.values()))
-        if is_uuid(subject) and queries.count_timeline(self._db, user_id=subject, most=1).total:
-            return {"kind": "deleted_user", "id": subject} | self._story(subject)
-        if acts := queries.list_request_acts(self._db, request_id=subject, most=_MAX_LINES):
-            return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+def _about_user(latchkey: Latchkey, user: "queries.SelectSummary") -> dict[str, Any]:
+    settings = latchkey.key_ring.settings
+    explained = explanation.explain(settings, latchkey.db, user)
+    obstacles = [obstacle.text for obstacle in explained.obstacles]
+    return {
+        "kind": "user",
+        "user": facts(settings, latchkey.db, user),
+        "can_sign_in": not obstacles,
+        "obstacles": obstacles,
+        "remedies": list(dict.fromkeys(_remedy(obstacle, user) for obstacle in explained.obstacles)),
+        "claims": explained.claims,
+        "claims_problem": explained.claims_problem,
+        "limits": explained.limits,
+    }
+
+
+def _about_address(latchkey: Latchkey, address: str) -> dict[str, Any]:
+    pending = queries.list_pending_users(latchkey.db, address=address)
+    messages = queries.list_messages_to(latchkey.db, recipient=address, most=_MAX_LINES)
+    limits = counts.against(latchkey.key_ring.settings, latchkey.db, [address])
+    if not (pending or limits or messages):
         raise Unusable(
-            f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
-            " refusals in a minute, only the last is recorded. Look into the log, which has each request:"
-            f" journalctl -u latchkey --grep {shlex.quote(subject)}"
+            f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
+            " Check its spelling."
         )
+    return {
+        "kind": "address",
+        "address": address,
+        "pending_users": [user._asdict() for user in pending],
+        "limits": limits,
+        "events": _events(messages),
+    }
 
-    def _user(self, user: "queries.SelectSummary") -> dict[str, Any]:
-        explained = explanation.explain(self._settings, self._db, user)
-        obstacles = [obstacle.text for obstacle in explained.obstacles]
-        remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
-        about = {"user": facts(self._settings, self._db, user), "can_sign_in": not obstacles}
-        about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
-        about |= {"claims": explained.claims, "claims_problem": explained.claims_problem}
-        return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
-    def _story(self, user_id: str) -> dict[str, Any]:
-        rows = queries.list_timeline(self._db, user_id=user_id, page_size=self._most, page_offset=0)
-        counted = queries.count_timeline(self._db, user_id=user_id, most=self._most + 1)
-        return {"events": _events(rows), "has_more": counted.total > self._most}
-
-    def _address(self, address: str) -> dict[str, Any]:
-        pending = queries.list_pending_users(self._db, address=address)
-        messages = queries.list_messages_to(self._db, recipient=address, most=_MAX_LINES)
-        limits = counts.against(self._settings, self._db, [address])
-        if not (pending or limits or messages):
-            raise Unusable(
-                f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
-                " Check its spelling."
-            )
-        return {
-            "kind": "address",
-            "address": address,
-            "pending_users": [user._asdict() for user in pending],
-            "limits": limits,
-            "events": _events(messages),
-        }
+def _story(db: Database, user_id: str, most: int) -> dict[str, Any]:
+    rows = queries.list_timeline(db, user_id=user_id, page_size=most, page_offset=0)
+    counted = queries.count_timeline(db, user_id=user_id, most=most + 1)
+    return {"events": _events(rows), "has_more": counted.total > most}
 
 
 def _events(rows: Rows) -> list[dict[str, Any]]:
@@ -136,11 +128,6 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield "What to do:"
         yield from (f"  {remedy}" for remedy in found["remedies"])
-
-
-def _lines_of_deleted_user(found: dict[str, Any]) -> Iterator[str]:
-    yield f"User {found['id']} no longer exists."
-    yield from _lines_of_story(found)
 
 
 def _lines_of_story(found: dict[str, Any]) -> Iterator[str]:
@@ -180,9 +167,9 @@ def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
         yield _line(message) + (f" (user {message['user_id']})" if message["user_id"] else "")
 
 
-_LINES = {
+_LINES: Mapping[str, Callable[[dict[str, Any]], Iterable[str]]] = {
     "user": _lines_of_user,
-    "deleted_user": _lines_of_deleted_user,
+    "deleted_user": lambda found: [f"User {found['id']} no longer exists.", *_lines_of_story(found)],
     "request": _lines_of_request,
     "address": _lines_of_address,
 }
@@ -205,9 +192,8 @@ def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
     return obstacle.advice
 
 
-def lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
-    for title, text in _titled(user):
-        yield printable(f"{title:<14}{text}")
+def lines_of_facts(user: dict[str, Any]) -> list[str]:
+    return [printable(f"{title:<14}{text}") for title, text in _titled(user)]
 
 
 def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import psycopg2
 
+from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT, public_jwks
 from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
@@ -15,17 +16,7 @@ from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
-from auth.flows.commands import (
-    INPUT_FILE_OR_STDIN,
-    Unusable,
-    json_option,
-    load_settings,
-    open_database,
-    open_parts,
-    prints_json,
-    show,
-)
-from auth.ops.commands.common import stopped_database
+from auth.ops.commands.common import open_database, stopped_database
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
 from sql.pool import unusable
@@ -164,7 +155,9 @@ def accept(make_missing: bool) -> None:
         # The service would start the embedded Postgres, but does not start with these keys.
         with stopped_database(settings) as url:
             if settings.database_url and make_missing:
-                _lock(settings.state_dir)
+                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                state.lock(settings.state_dir)
+                state.make_directory(settings.state_dir)  # it may exist with another mode
             schema.apply(url)
             with closing(Database(url, size=1, prepare=False)) as db:
                 fingerprints.keep(db, settings, fingerprints.any_or_new)
@@ -175,12 +168,6 @@ def accept(make_missing: bool) -> None:
     except OSError as error:
         raise click.ClickException(state.unusable(settings.state_dir, error)) from None
     click.echo("The keys are accepted. Start the service.")
-
-
-def _lock(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state.lock(directory)
-    state.make_directory(directory)  # it may exist with another mode
 
 
 def _place(settings: Settings, key: Key) -> str:

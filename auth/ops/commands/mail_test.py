@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import click
 
+from auth.cli import Unusable, json_option, load_service_settings, load_settings, show
 from auth.core import addresses
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, Failure, Message
-from auth.flows.commands import Unusable, json_option, load_service_settings, load_settings, show
 from auth.ops.doctor import mail_steps
 
 _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"

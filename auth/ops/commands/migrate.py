@@ -3,9 +3,10 @@ from functools import partial
 import click
 import psycopg2
 
+from auth.cli import json_option, load_settings, show
 from auth.core import logs
 from auth.core.settings.state import NotRunningError
-from auth.flows.commands import json_option, load_settings, progress_of, show
+from auth.ops.commands.common import progress_of
 from sql import schema
 from sql.pool import unusable
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
+from auth.cli import INPUT_FILE_OR_STDIN, Unreadable, json_option, load_settings, show
 from auth.core.passwords import leaked_file
 from auth.core.passwords.leaked import range_url
 from auth.core.passwords.leaked_ranges import PREFIXES, RangeApi, Unfetched
-from auth.flows.commands import INPUT_FILE_OR_STDIN, Unreadable, json_option, load_settings, show
 
 
 @click.group("passwords")

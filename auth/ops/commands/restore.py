@@ -3,10 +3,10 @@ from pathlib import Path
 
 import click
 
-from auth.flows.commands import existing_file, identity_option, json_option, load_settings, progress_of, show
+from auth.cli import json_option, load_settings, show
 from auth.ops.backups import age, archive, restores
 from auth.ops.backups.restored_secrets import RestoredSecrets
-from auth.ops.commands.common import failures, stopped_database
+from auth.ops.commands.common import existing_file, failures, identity_option, progress_of, stopped_database
 
 
 def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:

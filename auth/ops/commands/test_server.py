@@ -3,7 +3,7 @@ import sys
 
 import click
 
-from auth.flows.commands import json_option, prints_json
+from auth.cli import json_option, prints_json
 
 
 @click.command("test-server", short_help="Start services for tests of applications.")

@@ -11,23 +11,12 @@ from pathlib import Path
 import click
 import psycopg2
 
+from auth.cli import INPUT_FILE, json_option, open_parts, printable, prints_json, show
 from auth.core import files
 from auth.core.tokens.derived_keys import CannotOpen
-from auth.flows.commands import (
-    INPUT_FILE,
-    existing_file,
-    json_option,
-    new_file,
-    open_database,
-    open_parts,
-    printable,
-    prints_json,
-    progress_of,
-    show,
-)
 from auth.ops.backups import age, archive
 from auth.ops.commands import user_acts
-from auth.ops.commands.common import failures
+from auth.ops.commands.common import existing_file, failures, new_file, open_database, progress_of
 from auth.ops.transfer import reading, records
 from auth.ops.transfer.importing import Import, Outcome
 from auth.ops.transfer.products import PRODUCTS
@@ -184,13 +173,9 @@ def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Count
             progress(1)
             counts[outcome.status] += 1
             if reports_all or outcome.status == "refused":
-                show(asdict(outcome), _line(outcome))
+                name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
+                show(asdict(outcome), ": ".join(filter(None, [outcome.place, name, outcome.status, reason])))
     return counts
-
-
-def _line(outcome: Outcome) -> str:
-    name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
-    return ": ".join(filter(None, [outcome.place, name, outcome.status, reason]))
 
 
 def _read_hash_config(path: Path | None) -> Mapping[str, str]:

@@ -11,10 +11,10 @@ import psycopg2
 import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
+from auth.cli import printable
 from auth.core.checks import Context, Failure, NotChecked, Note, check, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
-from auth.flows.commands import printable
 from auth.ops.doctor.public_url import fetch
 from auth.ops.processes import start_checks
 from sql import Database, queries, schema

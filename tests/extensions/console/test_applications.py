@@ -337,19 +337,6 @@ class TestActs:
         assert ("The old secret has ended." in words(page), "Old secret" in words(page)) == (True, False)
         assert database.value("SELECT previous_secret_hash FROM oauth_clients") is None
 
-    def test_deleted_application_takes_its_grants_and_sessions_along(self, act, armed, database, alice, bob):
-        own = alice.open_session()
-        id = add(database, users=[alice, bob])
-        kept = add(database, "Gitea", users=[alice])
-        armed.visit(f"/console/applications/{id}/delete")
-        assert "Deletes 1 application with 2 grants" in words(armed.page)
-        page = act(f"{id}/delete")
-        assert "Application deleted." in words(page)
-        assert database.all("SELECT client_id FROM oauth_grants") == [(kept,)]
-        assert database.count("sessions", "grant_id IS NOT NULL") == 1
-        assert own.get("/user").status_code == 200
-        assert armed.visit(f"/console/applications/{id}").status == 404
-
 
 class TestGrants:
     def test_grant_of_one_user_is_removed_with_its_sessions(self, operator, database, alice, bob):

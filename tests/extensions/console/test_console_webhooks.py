@@ -129,24 +129,6 @@ class TestDeliveries:
 
 
 class TestRedelivering:
-    def test_failed_event_is_sent_again_under_its_id(self, operator, hooks, target, carol, database):
-        made = hooks.register(target)
-        target.status = 410
-        hooks.emit()
-        hooks.deliver()
-        target.status = 200
-        hooks.change(made, disabled=False)
-        (failed,) = hooks.deliveries(made)
-        operator.visit(f"/console/webhooks/{made['id']}/deliveries/{failed['id']}/redeliver")
-        assert "Sends 1 event (user updated)" in words(operator.page)
-        assert "1 attempt so far: failed." in words(operator.page)
-        assert "The event will be sent within seconds." in words(operator.press("/redeliver"))
-        hooks.deliver()
-        assert {posted.headers["webhook-id"] for posted in target.requests} == {failed["event_id"]}
-        assert [one["status"] for one in hooks.deliveries(made)] == ["sent", "failed"]
-        row = database.one("SELECT actor, actor_id FROM audit_log WHERE action = 'event_redelivered'")
-        assert (row.actor, row.actor_id) == ("user", carol.id)
-
     def test_event_of_another_webhook_and_of_a_disabled_one_are_not(self, operator, hooks, target, database):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.emit()
@@ -205,19 +187,3 @@ class TestActs:
         hooks.deliver()
         for each in (secret, made["secret"]):
             assert verified(target.requests[0], each)
-
-    def test_webhook_is_tested_disabled_enabled_and_deleted(self, act, armed, hooks, target, database):
-        made = hooks.register(target)
-        assert "The test event will be sent" in words(act(f"{made['id']}/test", event="auth.login"))
-        assert [one["event"] for one in hooks.deliveries(made)] == ["auth.login"]
-        assert "Webhook disabled." in words(act(f"{made['id']}/disable"))
-        assert hooks.show(made)["disabled_reason"] == "by_administrator"
-        assert "Webhook enabled." in words(act(f"{made['id']}/enable"))
-        assert hooks.show(made)["disabled"] is False
-        armed.visit(f"/console/webhooks/{made['id']}/delete")
-        assert "1 waiting event won’t be sent." in words(armed.page)
-        assert "Webhook deleted." in words(act(f"{made['id']}/delete"))
-        assert (
-            database.count("webhooks"),
-            database.value("SELECT outcome FROM outbox WHERE channel = 'webhook'"),
-        ) == (0, "void")

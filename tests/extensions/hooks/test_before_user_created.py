@@ -122,6 +122,16 @@ def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role,
         assert "“418 Members of the club only”" in lines
 
 
+def test_command_that_invites_asks_the_hook_and_shows_its_refusal(client, target, database):
+    assert run_command(client.application, "users", "invite", NEW).exit_code == 0
+    target.answer = lambda _asked: REFUSED
+    refused = run_command(client.application, "users", "invite", "erin@example.com")
+    said = "erin@example.com: refused: Members of the club only\n"
+    assert (refused.exit_code, refused.output) == (3, said)
+    assert [question["metadata"]["ip_address"] for question in asked(target)] == ["", ""]
+    assert database.count("users") == 1
+
+
 def test_answer_that_refuses_and_agrees_creates_nobody(client, target, database):
     target.answer, target.headers = None, {"Content-Type": "application/json"}
     target.body = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'

@@ -5,13 +5,13 @@ import gzip
 import json
 import socket
 import threading
+import uuid
 
 import pytest
 
 from auth.core.settings.values.hooks import Hook, secrets
 from auth.delivery.senders.http_post import MOST_BYTES
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused, allowed_addresses, ask
-from auth.extensions.hooks.turns import call
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
@@ -26,6 +26,10 @@ REFUSED_AND_NOT = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
 
 def hook_at(url, *, private_networks=False):
     return Hook("before-user-created", url, SECRETS, private_networks)
+
+
+def call(hook, payload):
+    return ask(hook, f"msg_{uuid.uuid4()}", payload)
 
 
 @pytest.fixture

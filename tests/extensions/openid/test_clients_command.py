@@ -235,12 +235,6 @@ class TestOthers:
         assert new == A_CLIENT_SECRET
         assert new != made["client_secret"]
 
-    def test_deleted_client_is_gone(self, run, made, database):
-        text = f"{made['client_id']} is deleted, and its sessions have ended.\n"
-        assert run("delete", made["client_id"]) == text
-        assert database.count("oauth_clients") == 0
-        assert database.count("audit_log", "action = 'client_deleted' AND actor = 'command'") == 1
-
     @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["rotate"], ["end-old-secret"]])
     def test_unknown_client_exits_with_3(self, app, arguments):
         command, *options = arguments

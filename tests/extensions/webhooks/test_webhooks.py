@@ -93,7 +93,7 @@ class TestListing:
 
 
 class TestChanging:
-    def test_absent_members_stay_and_a_new_secret_is_shown_once(self, hooks):
+    def test_absent_members_stay_and_a_new_secret_is_shown_once(self, hooks, database):
         made = hooks.register(URL, description="Billing", events=["user.created"])
         expected = webhook(description="Billing", events=["user.created"])
         for change in ({"url": URL + "/2"}, {"events": ["auth.login"]}, {"description": None}):
@@ -104,6 +104,9 @@ class TestChanging:
         assert disabled == expected | off
         assert hooks.change(made, disabled=True)["disabled_at"] == disabled["disabled_at"]
         assert hooks.change(made, disabled=False) == expected
+        assert hooks.acts()[-1][0] == "webhook_enabled"
+        database.run("DELETE FROM audit_log")
+        assert (hooks.change(made, disabled=False), hooks.acts()) == (expected, [])
         rotated = hooks.change(made, rotate_secret=True)
         expected |= {"previous_secret_expires_at": A_TIMESTAMP}
         assert rotated == expected | {"secret": A_SECRET}
@@ -272,34 +275,6 @@ class TestFailingWebhook:
 
 
 class TestAuditLog:
-    def test_every_act_is_recorded(self, hooks, target, database):
-        made = hooks.register(f"{target.url}/hooks?key=a-secret")
-        about = {"webhook_id": made["id"], "url": target.url}
-
-        def acts():
-            found = hooks.acts()
-            database.run("DELETE FROM audit_log")
-            return found
-
-        assert acts() == [("webhook_created", "service_role", about)]
-        hooks.ask("post", f"/{made['id']}/test")
-        assert acts() == [("webhook_tested", "service_role", about)]
-        (waiting,) = hooks.deliveries(made)
-        hooks.ask("post", f"/{made['id']}/deliveries/{waiting['id']}/redeliver")
-        assert acts() == [("event_redelivered", "service_role", about | {"event_id": waiting["event_id"]})]
-        for body, action in (
-            ({"events": ["auth.login"]}, "webhook_changed"),
-            ({"rotate_secret": True}, "webhook_secret_rotated"),
-            ({"disabled": True}, "webhook_disabled"),
-            ({"disabled": False}, "webhook_enabled"),
-        ):
-            hooks.change(made, **body)
-            assert acts() == [(action, "service_role", about)]
-        hooks.change(made, disabled=False)
-        assert acts() == []
-        hooks.ask("delete", f"/{made['id']}")
-        assert acts() == [("webhook_deleted", "service_role", about)]
-
     def test_audit_log_has_no_secret(self, hooks, database, target):
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)

@@ -8,7 +8,6 @@ import pwd
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.api_keys import insert_key
 from tests.support.commands import run_command
 from tests.support.factors import set_up
 from tests.support.passkeys import register
@@ -111,12 +110,6 @@ def test_ban_is_permanent_unless_it_has_an_end_and_can_void_the_password_when_it
     run("ban", alice.email)
     run("unban", alice.email, "--void-password")
     assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
-
-
-def test_sign_out_tells_of_api_keys_that_still_work(run, alice, database):
-    insert_key(database, alice.id)
-    assert run("sign-out", alice.email).endswith(" is signed out everywhere. API keys that still work: 1.\n")
-    assert database.count("api_keys") == 1
 
 
 def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_app, database):

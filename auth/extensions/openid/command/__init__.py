@@ -3,10 +3,10 @@ from typing import Any
 
 import click
 
+from auth.cli import NumberRange, acting, json_option, prints_json, show
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
 from auth.extensions.openid.command.applications import APPLICATIONS, endpoints, settings_of
-from auth.flows.commands import NumberRange, acting, json_option, prints_json, show
 
 _PER_PAGE = 100
 

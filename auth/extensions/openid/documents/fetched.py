@@ -102,7 +102,8 @@ def _read(url: str, id: str, body: bytes) -> Client:
         raise _Unusable("it has no client_name")
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
-        values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
+        registered = chosen | {"token_endpoint_auth_method": clients.PUBLIC}
+        values = clients.load_registration(current_asked(), registered)
         client = Client(id=id, secret_hash=None, accepts_either_method=False, **values)
         clients.check_members(current_asked(), client)
         return client

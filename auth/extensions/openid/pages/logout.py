@@ -10,6 +10,7 @@ from auth.core.text import languages, names
 from auth.extensions.openid import client_object, logout_hints, uris
 from auth.extensions.openid.authorization_requests import log_closed_scheme, log_unregistered
 from auth.web import Level, cookies, counted, guard, limits
+from auth.web.context import latchkey
 from auth.web.html import browser_sessions, form_schemas, signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
@@ -41,7 +42,7 @@ def _read(sent: Mapping[str, str]) -> _Asked:
         if client and uri:
             log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
         return _Asked(client, claims, None, is_unregistered=bool(uri))
-    if client.is_dynamic and not uris.is_open_scheme(uri):
+    if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, uri):
         log_closed_scheme(client, "post_logout_redirect_uri")
         return _Asked(client, claims, None, is_unregistered=True)
     return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)

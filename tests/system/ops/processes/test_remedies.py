@@ -26,7 +26,6 @@ from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
 from auth.ops.backups import age
-from auth.ops.commands import backup
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination
 from auth.ops.doctor.examination import CHECKS
@@ -720,7 +719,7 @@ class TestDelivery:
         "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine."
         " If you back up another way: latchkey doctor --skip backup",
     )
-    def test_no_backup(self, play, database, database_url):
+    def test_no_backup(self, play, database, parts):
         other_way = "If you back up another way: latchkey doctor --skip backup"
         template = (
             "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. " + other_way
@@ -729,5 +728,5 @@ class TestDelivery:
         play.fails("backup", template, **PUBLIC)
         template = "Run latchkey backup FILE --keep 7 in a timer. " + other_way
         play.fails("backup", template, **PUBLIC, backup_recipients=(age.new_identity()[0],))
-        backup._note(database_url, "backup")  # as the command does
+        queries.record_done(parts.db, task="backup")  # as the command does
         play.is_well("backup", **PUBLIC)

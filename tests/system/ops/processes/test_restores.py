@@ -13,10 +13,10 @@ import pytest
 from auth.core import files
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import kept_secrets
-from auth.flows.commands import progress_of
 from auth.ops.backups import age, archive, restores, writing
 from auth.ops.backups.archive import BackupError
 from auth.ops.backups.restored_secrets import RestoredSecrets
+from auth.ops.commands.common import progress_of
 from auth.ops.processes.postgres_programs import NoProgramError
 from sql import queries
 from tests.support.cases import cases

@@ -1,8 +1,7 @@
-"""Shared code of all commands: the parts of the service, arguments, options and failures."""
+"""What commands have in common: the parts of the service, options, failures and output."""
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from auth.core import addresses, logs, settings, typed
 from auth.core.keys import fingerprints
 from auth.core.settings import running, state
 from auth.core.settings.kept_secrets import Missing
-from sql import Database, queries
+from sql import queries
 
 if TYPE_CHECKING:
     from auth.web.asked import Asked
@@ -78,16 +77,6 @@ def _given_parts() -> "Latchkey | None":
     return click.get_current_context().obj
 
 
-def open_database() -> Database:
-    """Return the database without timeouts, for long work. It is closed when the command ends."""
-    from auth.web import audit
-    from auth.web.context import make_database
-
-    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
-    click.get_current_context().call_on_close(database.close)
-    return database
-
-
 FC = TypeVar("FC", bound=Callable[..., Any])
 
 
@@ -120,15 +109,6 @@ class NumberRange(click.IntRange):
 
 INPUT_FILE = _InputFile(exists=True, dir_okay=False, path_type=Path)
 INPUT_FILE_OR_STDIN = _InputFile(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-existing_file = click.argument("file", type=INPUT_FILE)
-new_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-identity_option = click.option(
-    "--identity",
-    metavar="KEY",
-    type=INPUT_FILE,
-    required=True,
-    help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key, or a 0.2.0 passphrase.",
-)
 
 
 def _common_option(name: str, help: str) -> Callable[[FC], FC]:
@@ -148,40 +128,21 @@ def prints_json() -> bool:
     return bool(click.get_current_context().meta["--json"])
 
 
-@contextmanager
-def progress_of(label: str, length: int, *, is_hidden: bool = False) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar on a terminal, unless it is hidden."""
-    is_hidden = is_hidden or not sys.stderr.isatty()
-    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=is_hidden) as bar:
-        yield bar.update
-
-
 class Unusable(click.ClickException):
     exit_code = 3
 
 
 @contextmanager
 def acting() -> Iterator["Asked"]:
-    """Act with the rights of the service role key, outside of a request."""
-    from auth.web import g
-    from auth.web.application import Application
+    """Act with the rights of the service role key."""
     from auth.web.asked import Asked
-    from auth.web.context import EXTENSION
     from auth.web.errors import ApiError
 
-    app, parts = Application("auth"), open_parts()
-    app.extensions[EXTENSION] = parts
-    client = dict.fromkeys(("ip", "network", "user_agent"))
-    # Hooks and applications look up the parts of the current application.
-    with app.app_context():
-        g.client = client
-        try:
-            yield Asked(parts, client, "service_role")
-        except ApiError as error:
-            kind = click.BadParameter if error.status == 400 else Unusable
-            raise kind(
-                f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error.status)}"
-            ) from None
+    try:
+        yield Asked(open_parts(), dict.fromkeys(("ip", "network", "user_agent")), "service_role")
+    except ApiError as error:
+        kind = click.BadParameter if error.status == 400 else Unusable
+        raise kind(f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error.status)}") from None
 
 
 def _way_to_find(status: int) -> str:
