@@ -15,7 +15,7 @@ from auth.flows.links.spending import Page, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
-from auth.web import cookies
+from auth.web import audited, cookies
 from auth.web.asked import current_asked
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
@@ -118,14 +118,15 @@ def redirect_when_sent(path: str, address: str, browser: dict[str, Any], wait: f
 @blueprint.post("/sign-in/verify", defaults={"path": "sign-in"})
 @blueprint.post("/sign-up/verify", defaults={"path": "sign-up"})
 @blueprint.post("/forgot-password/verify", defaults={"path": "forgot-password"})
-@form("verify", refusal="verification_refused", sign_in="link")
-def submit_code(path: str, problem: Problem | None = None) -> Response:
+@form("verify", shown=code_page)
+@audited("verification_refused", sign_in="link")
+def submit_code(path: str) -> Response:
     """Sign the browser in with the code of a form."""
     asked = current_asked()
     kept = typed()
     # The code of a used link would count as wrong.
-    if problem or kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
-        return code_page(path, problem)
+    if kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
+        return code_page(path)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
     code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
